@@ -1,0 +1,2 @@
+//! Raw IBAL ABI: the InfiniBand access layer of OpenFabrics for Windows.
+#![no_std]

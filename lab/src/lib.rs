@@ -1,0 +1,1 @@
+//! Simulated Windows hosts on a simulated InfiniBand fabric, running the real ipoib driver.

@@ -1,0 +1,2 @@
+//! `ipoib-lab`: the command line of the lab.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Cross-build, image checks and packaging of ipoib.sys.
+fn main() {}

@@ -1,1 +1,38 @@
-fn main() {}
+//! Link settings of `ipoib.sys`.
+//!
+//! A driver image needs no import library here: every import is `raw-dylib`. With feature `wdk` the Windows
+//! Driver Kit gives the settings instead, through wdk-build.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-check-cfg=cfg(driver_image)");
+
+    #[cfg(feature = "wdk")]
+    wdk_build::configure_wdk_binary_build().expect("feature `wdk` needs a Windows host with the WDK installed");
+
+    #[cfg(not(feature = "wdk"))]
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("windows") {
+        for argument in IMAGE_LINK_ARGUMENTS {
+            println!("cargo:rustc-cdylib-link-arg={argument}");
+        }
+    }
+}
+
+/// What makes a DLL a driver image fit for HVCI: native subsystem, its own entry point, page-aligned sections,
+/// no executable import thunks or initialiser sections, reproducible bytes.
+#[cfg(not(feature = "wdk"))]
+const IMAGE_LINK_ARGUMENTS: [&str; 13] = [
+    "/DRIVER",
+    "/SUBSYSTEM:NATIVE,10.00",
+    "/ENTRY:DriverEntry",
+    "/NODEFAULTLIB",
+    "/ALIGN:4096",
+    "/DYNAMICBASE",
+    "/HIGHENTROPYVA",
+    "/NXCOMPAT",
+    "/OPT:REF",
+    "/OPT:ICF",
+    "/RELEASE",
+    "/BREPRO",
+    "/PDBALTPATH:%_PDB%",
+];

@@ -5,7 +5,6 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-check-cfg=cfg(driver_image)");
 
     #[cfg(feature = "wdk")]
     wdk_build::configure_wdk_binary_build().expect("feature `wdk` needs a Windows host with the WDK installed");
@@ -21,18 +20,17 @@ fn main() {
 /// What makes a DLL a driver image fit for HVCI: native subsystem, its own entry point, page-aligned sections,
 /// no executable import thunks or initialiser sections, reproducible bytes.
 #[cfg(not(feature = "wdk"))]
-const IMAGE_LINK_ARGUMENTS: [&str; 13] = [
+const IMAGE_LINK_ARGUMENTS: [&str; 12] = [
     "/DRIVER",
     "/SUBSYSTEM:NATIVE,10.00",
     "/ENTRY:DriverEntry",
     "/NODEFAULTLIB",
-    "/ALIGN:4096",
     "/DYNAMICBASE",
     "/HIGHENTROPYVA",
     "/NXCOMPAT",
     "/OPT:REF",
     "/OPT:ICF",
     "/RELEASE",
-    "/BREPRO",
+    "/Brepro",
     "/PDBALTPATH:%_PDB%",
 ];

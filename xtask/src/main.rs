@@ -1,2 +1,35 @@
-//! Cross-build, image checks and packaging of ipoib.sys.
-fn main() {}
+//! Cross-build, image checks and packaging of `ipoib.sys`: what CI and people call as `cargo xtask`.
+
+mod image;
+mod toolchain;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Builds and checks the driver image", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build ipoib.sys for x86_64-pc-windows-msvc with whichever toolchain is here
+    Image {
+        /// Where to put ipoib.sys and ipoib.pdb [default: target/image]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Image { out } => {
+            let image = image::build(out)?;
+            println!("{}", image.display());
+        }
+    }
+    Ok(())
+}

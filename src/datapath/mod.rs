@@ -1,0 +1,1 @@
+//! A frame's way down and up.

@@ -49,7 +49,7 @@ impl Cast {
     pub const fn of(destination: &[u8; 6]) -> Self {
         match destination {
             [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => Self::Broadcast,
-            [first, ..] if first & 1 != 0 => Self::Multicast,
+            [first, ..] if *first & 1 != 0 => Self::Multicast,
             _ => Self::Unicast,
         }
     }

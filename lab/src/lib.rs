@@ -1,3 +1,6 @@
 //! Simulated Windows hosts on a simulated InfiniBand fabric, running the real ipoib driver.
 
 pub mod sim;
+
+pub mod ndis;
+pub mod stack;

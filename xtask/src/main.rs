@@ -1,5 +1,6 @@
 //! Cross-build, image checks and packaging of `ipoib.sys`: what CI and people call as `cargo xtask`.
 
+mod check;
 mod image;
 mod toolchain;
 
@@ -22,6 +23,14 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Check a driver image: headers, sections, imports, stack frames, panics on the data path
+    CheckImage {
+        /// The .sys to look at
+        image: PathBuf,
+        /// Its symbols [default: the image's name with .pdb]
+        #[arg(long, value_name = "FILE")]
+        pdb: Option<PathBuf>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -30,6 +39,7 @@ fn main() -> anyhow::Result<()> {
             let image = image::build(out)?;
             println!("{}", image.display());
         }
+        Command::CheckImage { image, pdb } => check::check(&image, pdb.as_deref())?,
     }
     Ok(())
 }

@@ -1,0 +1,33 @@
+//! What `ntoskrnl.exe` and `ndis.sys` export, out of mingw-w64's import libraries: a list that is not ours.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use object::{Object, ObjectSymbol, read::archive::ArchiveFile};
+
+/// Where Debian's `mingw-w64-x86-64-dev` puts the libraries.
+const LIBRARIES: &str = "/usr/x86_64-w64-mingw32/lib";
+
+/// Names that `module` (`ntoskrnl.exe`, `ndis.sys`, `hal.dll`) exports, or `None` for a module that a miniport has
+/// no business with.
+pub(super) fn of(module: &str) -> Result<Option<BTreeSet<String>>> {
+    let library = match module.to_ascii_lowercase().as_str() {
+        "ntoskrnl.exe" => "libntoskrnl.a",
+        "ndis.sys" => "libndis.a",
+        "hal.dll" => "libhal.a",
+        _ => return Ok(None),
+    };
+    let path = PathBuf::from(LIBRARIES).join(library);
+    let bytes = fs::read(&path)
+        .with_context(|| format!("cannot read {}: apt-get install mingw-w64-x86-64-dev", path.display()))?;
+    let mut names = BTreeSet::new();
+    for member in ArchiveFile::parse(&*bytes)?.members() {
+        let Ok(object) = object::File::parse(member?.data(&*bytes)?) else { continue };
+        names.extend(
+            object
+                .symbols()
+                .filter_map(|symbol| symbol.name().ok()?.strip_prefix("__imp_").map(str::to_owned)),
+        );
+    }
+    Ok(Some(names))
+}

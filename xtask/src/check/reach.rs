@@ -1,0 +1,168 @@
+//! What the data path can reach: no panic may be among it.
+//!
+//! The call graph is taken from the machine code: direct calls and jumps, and addresses of functions that a
+//! function loads (so a callback counts as called by whoever passes it on). Calls through pointers into the
+//! kernel leave the image.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs::File,
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use object::{LittleEndian as LE, pe, read::pe::PeFile64};
+use pdb2::FallibleIterator;
+
+use super::{Findings, headers::bytes_at};
+
+/// Entry points of sends, receives and completions; each must be in the image.
+const DATA_PATH: [&str; 5] = [
+    "ipoib::entry::miniport_send_net_buffer_lists",
+    "ipoib::entry::miniport_return_net_buffer_lists",
+    "ipoib::entry::receive_completion",
+    "ipoib::entry::send_completion",
+    "ipoib::entry::process_sg_list",
+];
+
+/// Where a panic or a failed allocation ends.
+const FORBIDDEN: [&str; 4] = [
+    "core::panicking::",
+    "rust_begin_unwind",
+    "alloc::alloc::handle_alloc_error",
+    "core::slice::index::slice_",
+];
+
+/// How many functions the data path reaches, and each forbidden one with the way there.
+pub(super) fn check(image: &PeFile64<'_>, pdb: &Path) -> Result<(usize, Findings)> {
+    let names = function_names(pdb)?;
+    let graph = call_graph(image, &names)?;
+    let by_name: HashMap<&str, u32> = names.iter().map(|(address, name)| (name.as_str(), *address)).collect();
+
+    let mut findings = Findings::new();
+    if by_name.contains_key("alloc::alloc::handle_alloc_error") {
+        findings.push("handle_alloc_error is in the image".to_owned());
+    }
+    let mut came_from: HashMap<u32, u32> = HashMap::new();
+    let mut reached = BTreeSet::new();
+    let mut open = Vec::new();
+    for entry in DATA_PATH {
+        match by_name.get(entry) {
+            Some(&address) => open.push(address),
+            None => findings.push(format!("{entry} is not in the image")),
+        }
+    }
+    while let Some(function) = open.pop() {
+        if !reached.insert(function) {
+            continue;
+        }
+        for &callee in graph.get(&function).into_iter().flatten() {
+            if !reached.contains(&callee) {
+                came_from.entry(callee).or_insert(function);
+                open.push(callee);
+            }
+        }
+    }
+    for address in &reached {
+        if FORBIDDEN.iter().any(|forbidden| names[address].starts_with(forbidden)) {
+            findings.push(path_to(*address, &came_from, &names));
+        }
+    }
+    Ok((reached.len(), findings))
+}
+
+fn path_to(target: u32, came_from: &HashMap<u32, u32>, names: &BTreeMap<u32, String>) -> String {
+    let mut path = vec![names[&target].as_str()];
+    let mut at = target;
+    while let Some(&caller) = came_from.get(&at) {
+        path.push(&names[&caller]);
+        at = caller;
+    }
+    path.reverse();
+    path.join(" -> ")
+}
+
+/// Address (relative to the image) and demangled name without its hash.
+fn function_names(pdb: &Path) -> Result<BTreeMap<u32, String>> {
+    let file = File::open(pdb).with_context(|| format!("cannot read {}", pdb.display()))?;
+    let mut pdb = pdb2::PDB::open(file)?;
+    let addresses = pdb.address_map()?;
+    let mut names = BTreeMap::new();
+    let globals = pdb.global_symbols()?;
+    let mut add = |symbol: pdb2::Symbol<'_>| {
+        let (offset, name) = match symbol.parse() {
+            Ok(pdb2::SymbolData::Public(public)) if public.function => (public.offset, public.name),
+            Ok(pdb2::SymbolData::Procedure(procedure)) => (procedure.offset, procedure.name),
+            _ => return,
+        };
+        if let Some(address) = offset.to_rva(&addresses) {
+            names.entry(address.0).or_insert_with(|| demangled(&name.to_string()));
+        }
+    };
+    let mut symbols = globals.iter();
+    while let Some(symbol) = symbols.next()? {
+        add(symbol);
+    }
+    let debug = pdb.debug_information()?;
+    let mut modules = debug.modules()?;
+    while let Some(module) = modules.next()? {
+        let Some(info) = pdb.module_info(&module)? else { continue };
+        let mut symbols = info.symbols()?;
+        while let Some(symbol) = symbols.next()? {
+            add(symbol);
+        }
+    }
+    Ok(names)
+}
+
+fn demangled(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+/// For each function the functions it calls, jumps to, or whose address it takes.
+fn call_graph(image: &PeFile64<'_>, names: &BTreeMap<u32, String>) -> Result<BTreeMap<u32, BTreeSet<u32>>> {
+    let mut graph = BTreeMap::new();
+    for section in image.section_table().iter() {
+        if section.characteristics.get(LE).0 & pe::IMAGE_SCN_MEM_EXECUTE.0 == 0 {
+            continue;
+        }
+        let start = section.virtual_address.get(LE);
+        let end = start + section.virtual_size.get(LE);
+        let starts: Vec<u32> = names.range(start..end).map(|(address, _)| *address).collect();
+        for (index, &function) in starts.iter().enumerate() {
+            let stop = starts.get(index + 1).copied().unwrap_or(end);
+            let code = bytes_at(image, function)?;
+            let code = code.get(..(stop - function) as usize).unwrap_or(code);
+            graph.insert(function, targets(code, function, names));
+        }
+    }
+    Ok(graph)
+}
+
+fn targets(code: &[u8], function: u32, names: &BTreeMap<u32, String>) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut decoder = Decoder::with_ip(64, code, u64::from(function), DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let target = match instruction.flow_control() {
+            FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+                if instruction.op0_kind() == OpKind::NearBranch64 =>
+            {
+                Some(instruction.near_branch_target())
+            }
+            _ if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() => {
+                Some(instruction.ip_rel_memory_address())
+            }
+            _ => None,
+        };
+        if let Some(target) = target.and_then(|target| u32::try_from(target).ok())
+            && target != function
+            && names.contains_key(&target)
+        {
+            found.insert(target);
+        }
+    }
+    found
+}

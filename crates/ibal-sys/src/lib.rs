@@ -21,6 +21,7 @@ mod cq;
 mod event;
 mod ifc;
 mod ipoib;
+pub mod layout;
 mod mad;
 mod mcast;
 mod mr;

@@ -38,7 +38,7 @@ c_enum! {
     IB_QUERY_PATH_REC_BY_LIDS = 11,
 }
 
-/// `ib_user_query_t`: a query in full, 32 bytes.
+/// `ib_user_query_t`: a query in full, 24 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ib_user_query_t {

@@ -361,7 +361,7 @@ pub fn step(state: State, event: Event) -> (State, Actions) {
             next.port = Port::Active;
         }
         // The index of our P_Key may have moved, and it cannot be modified in RTS (IBTA volume 1, 11.2.5.2).
-        Event::PkeyChange => upset = Upset::Qp,
+        Event::PkeyChange | Event::Reset => upset = Upset::Qp,
         Event::SmChange | Event::GidChange | Event::LidChange | Event::ClientReregister => {
             upset = Upset::Subnet;
         }
@@ -405,7 +405,6 @@ pub fn step(state: State, event: Event) -> (State, Actions) {
                 next.group = Group::Idle;
             }
         }
-        Event::Reset => upset = Upset::Qp,
         Event::Pause => {
             if state.ndis == Ndis::Running {
                 next.ndis = Ndis::Paused;

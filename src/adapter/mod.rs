@@ -4,4 +4,5 @@
 
 pub mod config;
 pub mod lifecycle;
+pub mod oid;
 pub mod stats;

@@ -88,32 +88,15 @@ pub const SUPPORTED: [u32; TABLE.len()] = {
 };
 
 /// `SupportedStatistics` of NDIS_STATISTICS_INFO and of the general attributes: all that it has fields for.
-pub const SUPPORTED_STATISTICS: u32 = sys::NDIS_STATISTICS_FLAGS_VALID_DIRECTED_FRAMES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_MULTICAST_FRAMES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BROADCAST_FRAMES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BYTES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_RCV_DISCARDS
-    | sys::NDIS_STATISTICS_FLAGS_VALID_RCV_ERROR
-    | sys::NDIS_STATISTICS_FLAGS_VALID_DIRECTED_FRAMES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_MULTICAST_FRAMES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BROADCAST_FRAMES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BYTES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_XMIT_ERROR
-    | sys::NDIS_STATISTICS_FLAGS_VALID_XMIT_DISCARDS
-    | sys::NDIS_STATISTICS_FLAGS_VALID_DIRECTED_BYTES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_MULTICAST_BYTES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BROADCAST_BYTES_RCV
-    | sys::NDIS_STATISTICS_FLAGS_VALID_DIRECTED_BYTES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_MULTICAST_BYTES_XMIT
-    | sys::NDIS_STATISTICS_FLAGS_VALID_BROADCAST_BYTES_XMIT;
+pub const SUPPORTED_STATISTICS: u32 = sys::NDIS_STATISTICS_FLAGS::all().bits();
 
 /// Packet filters that can be set. NDIS_PACKET_TYPE_PROMISCUOUS shows what reaches the port: its own traffic and
 /// that of the groups it joined; a UD QP sees no other station's.
-pub const SUPPORTED_FILTERS: u32 = sys::NDIS_PACKET_TYPE_DIRECTED
-    | sys::NDIS_PACKET_TYPE_MULTICAST
-    | sys::NDIS_PACKET_TYPE_ALL_MULTICAST
-    | sys::NDIS_PACKET_TYPE_BROADCAST
-    | sys::NDIS_PACKET_TYPE_PROMISCUOUS;
+pub const SUPPORTED_FILTERS: u32 = sys::NDIS_PACKET_TYPE::DIRECTED.bits()
+    | sys::NDIS_PACKET_TYPE::MULTICAST.bits()
+    | sys::NDIS_PACKET_TYPE::ALL_MULTICAST.bits()
+    | sys::NDIS_PACKET_TYPE::BROADCAST.bits()
+    | sys::NDIS_PACKET_TYPE::PROMISCUOUS.bits();
 
 /// Multicast addresses that NDIS may set.
 pub const MULTICAST_LIST_SIZE: usize = 128;
@@ -205,8 +188,7 @@ pub fn query(oid: u32, view: &View<'_>, out: &mut [u8]) -> Written {
     let (sent, received) = (&statistics.sent, &statistics.received);
     let frame = view.mtu.saturating_add(HEADER_LENGTH);
     match oid {
-        // NdisHardwareStatusReady.
-        sys::OID_GEN_HARDWARE_STATUS => number(out, 0),
+        sys::OID_GEN_HARDWARE_STATUS => number(out, sys::NdisHardwareStatusReady as u32),
         sys::OID_GEN_MAXIMUM_LOOKAHEAD | sys::OID_GEN_MAXIMUM_FRAME_SIZE => number(out, view.mtu),
         sys::OID_GEN_CURRENT_LOOKAHEAD => number(out, view.lookahead),
         sys::OID_GEN_MAXIMUM_TOTAL_SIZE
@@ -259,9 +241,9 @@ pub fn query(oid: u32, view: &View<'_>, out: &mut [u8]) -> Written {
 }
 
 /// `MacOptions` of the general attributes and OID_GEN_MAC_OPTIONS.
-pub const MAC_OPTIONS: u32 = sys::NDIS_MAC_OPTION_COPY_LOOKAHEAD_DATA
-    | sys::NDIS_MAC_OPTION_TRANSFERS_NOT_PEND
-    | sys::NDIS_MAC_OPTION_NO_LOOPBACK;
+pub const MAC_OPTIONS: u32 = sys::NDIS_MAC_OPTION::COPY_LOOKAHEAD_DATA.bits()
+    | sys::NDIS_MAC_OPTION::TRANSFERS_NOT_PEND.bits()
+    | sys::NDIS_MAC_OPTION::NO_LOOPBACK.bits();
 
 /// Understands a set. On success the whole buffer counts as read.
 pub fn parse_set(oid: u32, input: &[u8]) -> Result<Setting<'_>, OidError> {
@@ -283,7 +265,10 @@ pub fn parse_set(oid: u32, input: &[u8]) -> Result<Setting<'_>, OidError> {
                 let needed = (MULTICAST_LIST_SIZE * ADDRESS_LENGTH) as u32;
                 return Err(OidError::MulticastFull { needed });
             }
-            if input.chunks_exact(ADDRESS_LENGTH).any(|address| address.first().is_none_or(|byte| byte & 1 == 0)) {
+            if input
+                .chunks_exact(ADDRESS_LENGTH)
+                .any(|address| address.first().is_none_or(|byte| byte & 1 == 0))
+            {
                 return Err(OidError::InvalidData);
             }
             Ok(Setting::MulticastList(input))

@@ -41,11 +41,15 @@ fn every_listed_oid_is_served_as_its_access_says() {
     for &(oid, access) in TABLE {
         let queried = query(oid, &view(&statistics), &mut [0; 1024]) != Err(OidError::NotSupported);
         let set = parse_set(oid, &[]) != Err(OidError::NotSupported);
-        assert_eq!((queried, set), match access {
-            Access::Query => (true, false),
-            Access::Set => (false, true),
-            Access::Both => (true, true),
-        }, "{oid:#x}");
+        assert_eq!(
+            (queried, set),
+            match access {
+                Access::Query => (true, false),
+                Access::Set => (false, true),
+                Access::Both => (true, true),
+            },
+            "{oid:#x}"
+        );
     }
     assert_eq!(query(0x0123_4567, &view(&statistics), &mut [0; 8]), Err(OidError::NotSupported));
 }
@@ -93,7 +97,7 @@ fn statistics_have_the_layout_of_ntddndis() {
 fn a_packet_filter_beyond_what_is_supported_is_refused() {
     let set = |filter: u32| parse_set(sys::OID_GEN_CURRENT_PACKET_FILTER, &filter.to_le_bytes()).is_ok();
     assert!(set(0) && set(SUPPORTED_FILTERS));
-    assert!(!set(sys::NDIS_PACKET_TYPE_SOURCE_ROUTING));
+    assert!(!set(sys::NDIS_PACKET_TYPE::SOURCE_ROUTING.bits()));
     assert_eq!(
         parse_set(sys::OID_GEN_CURRENT_PACKET_FILTER, &[1, 0, 0]),
         Err(OidError::InvalidLength { needed: 4 })

@@ -64,8 +64,7 @@ pub struct Flow {
 
 impl Flow {
     const fn new() -> Self {
-        const ZERO: Counter = Counter::new();
-        Self { frames: [ZERO; 3], bytes: [ZERO; 3] }
+        Self { frames: [const { Counter::new() }; 3], bytes: [const { Counter::new() }; 3] }
     }
 
     /// Counts one frame of `bytes` bytes.
@@ -207,22 +206,20 @@ struct Drops([Counter; Drop::ALL.len()]);
 
 impl Default for Drops {
     fn default() -> Self {
-        const ZERO: Counter = Counter::new();
-        Self([ZERO; Drop::ALL.len()])
+        Self([const { Counter::new() }; Drop::ALL.len()])
     }
 }
 
 impl Statistics {
     /// Everything at zero.
     pub const fn new() -> Self {
-        const ZERO: Counter = Counter::new();
         Self {
             received: Flow::new(),
             sent: Flow::new(),
-            drops: Drops([ZERO; Drop::ALL.len()]),
-            low_resources: ZERO,
-            path_queries: ZERO,
-            resets: ZERO,
+            drops: Drops([const { Counter::new() }; Drop::ALL.len()]),
+            low_resources: Counter::new(),
+            path_queries: Counter::new(),
+            resets: Counter::new(),
         }
     }
 

@@ -97,9 +97,8 @@ mod tests {
             let gate = Gate::new();
             gate.open();
             let ends = thread::scope(|scope| {
-                let workers: std::vec::Vec<_> = (0..3)
-                    .map(|_| scope.spawn(|| usize::from(gate.enter() && gate.leave(1))))
-                    .collect();
+                let workers: std::vec::Vec<_> =
+                    (0..3).map(|_| scope.spawn(|| usize::from(gate.enter() && gate.leave(1)))).collect();
                 let closed = usize::from(gate.close());
                 closed + workers.into_iter().map(|worker| worker.join().expect("no panic")).sum::<usize>()
             });

@@ -1,1 +1,3 @@
 //! A frame's way down and up.
+
+pub mod gate;

@@ -1,5 +1,4 @@
-//! What the PASSIVE worker has been asked to do: a set of bits that queues the work item once, however often and
-//! from wherever it is asked.
+//! What the PASSIVE worker has been asked to do: a set of bits, so that asking twice is asking once.
 
 use bitflags::bitflags;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -31,109 +30,38 @@ bitflags! {
     }
 }
 
-/// The work item is queued or runs.
-const BUSY: u32 = 1 << 30;
-/// No more work is taken on.
-const STOPPED: u32 = 1 << 31;
-
-/// The jobs asked for and the state of the work item, in one word.
+/// The jobs asked for and not yet taken.
 #[derive(Debug, Default)]
 pub struct Pending(AtomicU32);
 
 impl Pending {
-    /// Nothing to do, nothing queued.
+    /// Nothing to do.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Asks for `jobs`. `true` if the caller has to queue the work item. Any IRQL.
-    #[must_use]
-    pub fn request(&self, jobs: Jobs) -> bool {
-        self.0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
-                (word & STOPPED == 0).then_some(word | jobs.bits() | BUSY)
-            })
-            .is_ok_and(|before| before & BUSY == 0)
+    /// Asks for `jobs`; the work item is queued afterwards. Any IRQL.
+    pub fn add(&self, jobs: Jobs) {
+        self.0.fetch_or(jobs.bits(), Ordering::AcqRel);
     }
 
-    /// For the work item: the jobs to do now. `None` when there are none: the work item must return, and whoever
-    /// asks next queues it again.
-    pub fn take(&self) -> Option<Jobs> {
-        let mut word = self.0.load(Ordering::Acquire);
-        loop {
-            let jobs = Jobs::from_bits_truncate(word);
-            let next = if jobs.is_empty() { word & !BUSY } else { word & !jobs.bits() };
-            match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) if jobs.is_empty() => return None,
-                Ok(_) => return Some(jobs),
-                Err(now) => word = now,
-            }
-        }
-    }
-
-    /// Takes on no more work. What was asked before is still done. `true` if the work item is at rest.
-    #[must_use]
-    pub fn stop(&self) -> bool {
-        self.0.fetch_or(STOPPED, Ordering::AcqRel) & BUSY == 0
-    }
-
-    /// Whether [`Pending::stop`] was called.
-    pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Acquire) & STOPPED != 0
+    /// For the work item: takes what has been asked for.
+    pub fn take(&self) -> Jobs {
+        Jobs::from_bits_truncate(self.0.swap(0, Ordering::AcqRel))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
     use super::*;
-    use std::sync::atomic::AtomicUsize;
-    use std::thread;
 
     #[test]
-    fn the_first_request_queues_and_the_others_ride_along() {
+    fn requests_add_up_until_they_are_taken() {
         let pending = Pending::new();
-        assert!(pending.request(Jobs::TICK));
-        assert!(!pending.request(Jobs::RESET));
-        assert_eq!(pending.take(), Some(Jobs::TICK | Jobs::RESET));
-        assert!(!pending.request(Jobs::PATHS), "the work item still runs");
-        assert_eq!(pending.take(), Some(Jobs::PATHS));
-        assert_eq!(pending.take(), None);
-        assert!(pending.request(Jobs::TICK));
-    }
-
-    #[test]
-    fn a_stopped_worker_finishes_what_was_asked() {
-        let pending = Pending::new();
-        assert!(pending.request(Jobs::HALT));
-        assert!(!pending.stop());
-        assert!(!pending.request(Jobs::TICK));
-        assert_eq!(pending.take(), Some(Jobs::HALT));
-        assert_eq!(pending.take(), None);
-        assert!(pending.stop());
-    }
-
-    #[test]
-    fn no_request_is_lost_between_the_last_job_and_the_return() {
-        // Every request either makes its caller queue the item or is seen by the running one.
-        let pending = Pending::new();
-        let (queued, served) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..20_000 {
-                        if pending.request(Jobs::TICK) {
-                            queued.fetch_add(1, Ordering::Relaxed);
-                            while pending.take().is_some() {
-                                served.fetch_add(1, Ordering::Relaxed);
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        assert!(served.load(Ordering::Relaxed) >= queued.load(Ordering::Relaxed));
-        assert_eq!(pending.take(), None, "nothing is left behind");
-        assert!(pending.request(Jobs::TICK));
+        pending.add(Jobs::TICK);
+        pending.add(Jobs::RESET);
+        pending.add(Jobs::TICK);
+        assert_eq!(pending.take(), Jobs::TICK | Jobs::RESET);
+        assert!(pending.take().is_empty());
     }
 }

@@ -1,3 +1,1 @@
 //! A frame's way down and up.
-
-pub mod gate;

@@ -12,7 +12,7 @@ lab='' server=''
 finish() {
   local status=$?
   [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  if [ -n "$lab" ] && kill -0 "$lab" 2>/dev/null; then kill -INT "$lab"; wait "$lab" || true; fi
+  if [ -n "$lab" ] && kill -0 "$lab" 2>/dev/null; then kill -TERM "$lab"; wait "$lab" || true; fi
   [ $status -eq 0 ] || { echo "--- output of ipoib-lab"; cat "$work/lab.log"; }
   rm -rf "$work"
 }
@@ -24,7 +24,7 @@ step() { printf '%-34s' "$1"; shift; "$@" >"$work/step.log" 2>&1 && echo ok || {
 
 start_lab() {
   : >"$work/lab.log"
-  cargo run --quiet --release --locked -- tap --hosts 2 "$@" >"$work/lab.log" 2>&1 &
+  "$binary" tap --hosts 2 "$@" >"$work/lab.log" 2>&1 &
   lab=$!
   for _ in $(seq 600); do
     grep -q '^ready' "$work/lab.log" && return
@@ -35,7 +35,7 @@ start_lab() {
 }
 
 stop_lab() { # orderly: exit status 0 means no violation and no leak
-  kill -INT "$lab"
+  kill -TERM "$lab"
   wait "$lab"
   lab=''
 }
@@ -74,6 +74,9 @@ mac_matches_device() { # the device carries the address that the lab printed for
   [[ $mac == 02:* && $mac == *:00:00 ]] && grep -qi "$mac" "$work/lab.log"
 }
 
+cargo build --quiet --release --locked
+binary=${CARGO_TARGET_DIR:-target}/release/ipoib-lab
+
 start_lab "$@"
 step 'device has the adapter'"'"'s MAC'   mac_matches_device
 step 'ping'                           in_one ping -c 5 -i 0.2 -W 2 "$v4"
@@ -89,7 +92,7 @@ step 'orderly end'                    stop_lab
 step 'no namespace left'              no_namespace_left
 
 start_lab "$@"
-kill -KILL "$lab"; pkill -KILL -x ipoib-lab 2>/dev/null || true; wait "$lab" 2>/dev/null || true; lab=''
+kill -KILL "$lab"; wait "$lab" 2>/dev/null || true; lab=''
 start_lab "$@"
 step 'again after a kill: ping'       in_one ping -c 3 -i 0.2 -W 2 "$v4"
 step 'orderly end'                    stop_lab

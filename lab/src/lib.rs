@@ -4,3 +4,7 @@ pub mod sim;
 
 pub mod ndis;
 pub mod stack;
+pub mod fault;
+pub mod kernel;
+pub mod verifier;
+pub mod fabric;

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, OnceLock};
+use std::sync::{Arc, Condvar, OnceLock, Weak};
 use std::time::Duration;
 
 use super::current::Context;
@@ -33,7 +33,7 @@ pub(super) struct Cpu {
     pub state: Lock<CpuState>,
     /// Threaded mode: told when work arrives.
     pub work: Condvar,
-    owner: OnceLock<Arc<dyn Any + Send + Sync>>,
+    owner: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// Position among the CPUs of its owner.
     index: AtomicU32,
 }
@@ -113,19 +113,14 @@ impl CpuHandle {
     }
 
     /// Says whose CPU this is, once, and its index there; the model above finds itself this way from any context.
-    pub fn set_owner(&self, owner: Arc<dyn Any + Send + Sync>, index: u32) {
+    pub fn set_owner(&self, owner: Weak<dyn Any + Send + Sync>, index: u32) {
         assert!(self.0.owner.set(owner).is_ok(), "the owner of {} was already set", self.0.name);
         self.0.index.store(index, Ordering::Relaxed);
     }
 
-    /// Its owner, if that is a `T`.
+    /// Its owner, if that is a `T` and still there.
     pub fn owner<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.owner.get().and_then(|owner| Arc::clone(owner).downcast().ok())
-    }
-
-    /// Its owner by reference, if that is a `T`.
-    pub fn owner_ref<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.owner.get().and_then(|owner| owner.downcast_ref())
+        self.0.owner.get().and_then(Weak::upgrade).and_then(|owner| owner.downcast().ok())
     }
 
     /// Its position among the owner's CPUs.

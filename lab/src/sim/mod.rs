@@ -23,6 +23,7 @@ mod run;
 mod sync;
 mod threaded;
 mod trace;
+mod wait_queue;
 mod world;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod tests;
 
 pub use config::{Mode, SimConfig};
 pub use cpu::{CpuHandle, LEVEL_MASKED, ThreadHandle};
+pub(crate) use current::with_cpu;
 pub use current::{
     contain, current, current_cpu, current_thread, in_hardware, level, park, preempt, set_level, sleep,
     spin_wait, spin_wake, stack_left, suspend_for_ever,
@@ -37,8 +39,10 @@ pub use current::{
 pub use events::EventId;
 pub use outcome::{Outcome, Violation};
 pub use rng::SimRng;
+pub(crate) use sync::assert_none_held;
 pub use sync::{Lock, LockGuard};
 pub use trace::TraceEvent;
+pub use wait_queue::WaitQueue;
 pub use world::{OwnedSim, Sim};
 
 /// Simulated time in nanoseconds since the simulation began.

@@ -69,7 +69,7 @@ impl<T> Drop for LockGuard<'_, T> {
 }
 
 /// Panics if this OS thread holds a [`Lock`]: called at every yield point.
-pub(super) fn assert_none_held() {
+pub(crate) fn assert_none_held() {
     let held = HELD.get();
     assert!(held == 0, "{held} lab lock(s) held over a yield point or a call into the driver");
 }

@@ -1,5 +1,6 @@
 //! The simulation itself: its shared state and the handle to it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +56,7 @@ pub(super) struct World {
     pub stopping: AtomicBool,
     pub running: AtomicBool,
     pub os_threads: Lock<Vec<JoinHandle<()>>>,
+    kept: Lock<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Sim {
@@ -81,6 +83,7 @@ impl Sim {
             stopping: AtomicBool::new(false),
             running: AtomicBool::new(false),
             os_threads: Lock::default(),
+            kept: Lock::default(),
             config,
         };
         Self(Arc::new(world))
@@ -162,6 +165,16 @@ impl Sim {
     /// The last records kept, a line each.
     pub fn trace_lines(&self) -> Vec<String> {
         self.0.trace.lock().records().map(ToString::to_string).collect()
+    }
+
+    /// Adds to the trace's hash alone: for what is too frequent to keep.
+    pub fn note(&self, kind: &'static str, subject: u64, value: u64) {
+        self.0.trace_mix(kind, subject, value);
+    }
+
+    /// Keeps `value` alive until the simulation ends; what CPUs, threads and events only weakly refer to.
+    pub fn keep(&self, value: Arc<dyn Any + Send + Sync>) {
+        self.0.kept.lock().push(value);
     }
 
     /// Adds a CPU.
@@ -273,8 +286,9 @@ impl Sim {
         }
         let events = self.0.events.lock().take_all();
         drop(events);
-        // The CPUs hold their owners, which hold this simulation.
         self.0.cpus.lock().clear();
+        let kept = std::mem::take(&mut *self.0.kept.lock());
+        drop(kept);
     }
 }
 

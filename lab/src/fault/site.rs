@@ -1,0 +1,57 @@
+//! Where a call was made from.
+
+use std::ffi::c_void;
+
+/// Frames kept of a call stack.
+const DEPTH: usize = 24;
+
+/// A call stack, by address. Two stacks are the same site if all their frames are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    frames: Vec<usize>,
+}
+
+impl Site {
+    /// The stack that leads here, innermost first, up to the bottom of the coroutine.
+    pub fn here() -> Self {
+        let mut frames = Vec::with_capacity(DEPTH);
+        backtrace::trace(|frame| {
+            frames.push(frame.ip() as usize);
+            frames.len() < DEPTH
+        });
+        Self { frames }
+    }
+
+    /// A number for the site that is the same in every run of the same executable.
+    pub fn id(&self) -> u64 {
+        // Addresses move with the executable's load address, differences do not.
+        let base = Self::here as *const () as usize;
+        self.frames.iter().fold(0xCBF2_9CE4_8422_2325, |hash, frame| {
+            (hash ^ frame.wrapping_sub(base) as u64).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(29)
+        })
+    }
+
+    /// The frames by name, innermost first, without those of the lab that recorded it.
+    pub fn frames(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for &ip in &self.frames {
+            // The return address may belong to the next line; the byte before it is in the call.
+            backtrace::resolve(ip.wrapping_sub(1) as *mut c_void, |symbol| {
+                let Some(name) = symbol.name() else { return };
+                let name = format!("{name:#}");
+                let place = match (symbol.filename().and_then(|file| file.file_name()), symbol.lineno()) {
+                    (Some(file), Some(line)) => format!(" ({}:{line})", file.to_string_lossy()),
+                    _ => String::new(),
+                };
+                lines.push(format!("{name}{place}"));
+            });
+        }
+        let own = |line: &String| {
+            ["ipoib_lab::fault", "ipoib_lab::sim", "backtrace::", "corosensei", "core::", "std::", "alloc::"]
+                .iter()
+                .any(|prefix| line.trim_start_matches('<').starts_with(prefix))
+        };
+        lines.retain(|line| !own(line));
+        lines
+    }
+}

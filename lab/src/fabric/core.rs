@@ -86,6 +86,7 @@ pub struct Fabric {
     pub(super) manager: Manager,
     pub(super) rng: ChaCha8Rng,
     faults: Faults,
+    tap: Tap,
     drops: DropCounters,
     agenda: BTreeMap<(Nanos, u64), Task>,
     next_task: u64,
@@ -102,6 +103,7 @@ impl Fabric {
             topology,
             rng: ChaCha8Rng::seed_from_u64(config.seed),
             faults: Faults::default(),
+            tap: Tap(None),
             drops: DropCounters::default(),
             agenda: BTreeMap::new(),
             next_task: 0,
@@ -138,6 +140,12 @@ impl Fabric {
         effect: Effect,
     ) -> FaultGuard {
         self.faults.add(matcher, effect)
+    }
+
+    /// Shows every packet that an end node sends, the subnet manager included, to `tap`, as it goes on the wire: after
+    /// the fault rules for senders, before anything that may lose it. `None` takes the tap away.
+    pub fn set_tap(&mut self, tap: Option<Box<dyn FnMut(Nanos, PortId, &Packet) + Send>>) {
+        self.tap = Tap(tap);
     }
 
     /// Counts a packet that an HCA refused for its queue key, in Q_KeyViolations of its port.
@@ -272,6 +280,9 @@ impl Fabric {
         if self.topology.port(from).state != PortState::Active {
             self.topology.port_mut(from).counters.xmit_discards += 1;
             return self.drop_packet(DropReason::SourceNotActive);
+        }
+        if let Some(tap) = &mut self.tap.0 {
+            tap(now, from, &packet);
         }
         let mut way = Way { from, delay, deliveries };
         self.cross(from, now, now, packet, MAX_HOPS, &mut way);
@@ -484,6 +495,15 @@ impl Fabric {
             return;
         };
         self.drop_packet(reason);
+    }
+}
+
+/// Who watches the wire.
+struct Tap(Option<Box<dyn FnMut(Nanos, PortId, &Packet) + Send>>);
+
+impl std::fmt::Debug for Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Tap(on)" } else { "Tap(off)" })
     }
 }
 

@@ -13,7 +13,9 @@ use super::pool::{Pool, PoolConfig};
 use super::spin_lock::Processor;
 use crate::fault::{Faults, Site};
 use crate::sim::{self, CpuHandle, Lock, Mode, Sim, ThreadHandle};
-use crate::verifier::rules::{LOCK_HELD_AT_RETURN, RESOURCE_NOT_OWNED, THREAD_ENDS_RAISED};
+use crate::verifier::rules::{
+    LOCK_HELD_AT_RETURN, POOL_LEAK, RESOURCE_LEAK, RESOURCE_NOT_OWNED, THREAD_ENDS_RAISED,
+};
 use crate::verifier::{self, DriverCall, Leak, Ledger, LockOrder};
 
 /// Parameters of a machine.
@@ -72,6 +74,7 @@ impl Machine {
     /// A new machine in `sim`, with nothing running.
     pub fn new(sim: &Sim, config: MachineConfig) -> Self {
         assert!(config.cpus > 0, "a machine needs a processor");
+        super::page_fault::install();
         let cpus: Vec<_> = (0..config.cpus).map(|i| sim.add_cpu(format!("{}.cpu{i}", config.name))).collect();
         let pool = PoolConfig { guard_pages: config.guard_pages, quarantine: config.quarantine };
         let inner = Inner {
@@ -272,6 +275,20 @@ impl Machine {
 
     pub(crate) fn leave_driver(&self, outer: Option<DriverCall>) {
         self.processor().enter_driver(outer);
+    }
+
+    /// The driver's callback that runs on the current processor.
+    pub(super) fn driver_callback(&self) -> Option<&'static str> {
+        self.processor().driver_call().map(|call| call.callback)
+    }
+
+    /// Ends the run if the driver still holds anything: call it after the unload.
+    pub fn check_leaks(&self, call: &str) {
+        let leaks = self.outstanding();
+        let Some(first) = leaks.first() else { return };
+        let rule = if first.kind == "pool" { POOL_LEAK } else { RESOURCE_LEAK };
+        let list = leaks.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        verifier::violation(rule, call, format!("{} leak(s):\n{list}", leaks.len()));
     }
 
     /// Spin locks the current processor holds.

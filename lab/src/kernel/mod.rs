@@ -14,6 +14,7 @@ pub mod io;
 pub mod irql;
 mod machine;
 pub mod mdl;
+mod page_fault;
 pub mod phys;
 pub mod pool;
 mod spin_lock;

@@ -32,6 +32,10 @@ impl Processor {
         self.0.lock().held.len()
     }
 
+    pub fn driver_call(&self) -> Option<DriverCall> {
+        self.0.lock().driver_call
+    }
+
     pub fn enter_driver(&self, call: Option<DriverCall>) -> Option<DriverCall> {
         std::mem::replace(&mut self.0.lock().driver_call, call)
     }

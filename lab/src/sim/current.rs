@@ -10,6 +10,9 @@ use super::cpu::{CpuHandle, LEVEL_MASKED, ThreadHandle};
 use super::fiber::{FiberYielder, Suspend};
 use super::{Mode, Nanos, Outcome, Sim, sync};
 
+/// Bytes of a stack's inaccessible page.
+const GUARD: usize = 4096;
+
 thread_local! {
     static CURRENT: Cell<*const Context<'static>> = const { Cell::new(ptr::null()) };
 }
@@ -130,6 +133,13 @@ pub fn stack_left() -> Option<usize> {
     let here = 0u8;
     let limit = get().map_or(0, |context| context.stack_limit.get());
     (limit != 0).then(|| (ptr::from_ref(&here) as usize).saturating_sub(limit))
+}
+
+/// Whether the address lies on the stack of the coroutine that runs now. Safe to call in a signal handler.
+pub(crate) fn on_fiber_stack(address: usize) -> bool {
+    let Some(context) = get() else { return false };
+    let limit = context.stack_limit.get();
+    limit != 0 && (limit..limit + context.sim.world().config.stack_size + GUARD).contains(&address)
 }
 
 /// The level of the current CPU; 0 outside.

@@ -31,11 +31,11 @@ mod tests;
 
 pub use config::{Mode, SimConfig};
 pub use cpu::{CpuHandle, LEVEL_MASKED, ThreadHandle};
-pub(crate) use current::with_cpu;
 pub use current::{
     contain, current, current_cpu, current_thread, in_hardware, level, park, preempt, set_level, sleep,
     spin_wait, spin_wake, stack_left, suspend_for_ever,
 };
+pub(crate) use current::{on_fiber_stack, with_cpu};
 pub use events::EventId;
 pub use outcome::{Outcome, Violation};
 pub use rng::SimRng;

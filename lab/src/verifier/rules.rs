@@ -46,8 +46,6 @@ rules! {
     THREAD_ENDS_RAISED: "A thread ends at PASSIVE_LEVEL.", "wdm/nf-wdm-psterminatesystemthread";
     LOCK_HELD_AT_RETURN: "A callback returns with no spin lock held that it took.",
         "devtest, Driver Verifier: Deadlock Detection; kernel, Introduction to Spin Locks";
-    LOCK_HELD_AT_CALLBACK: "No driver lock is held when it calls out to code that calls it back and takes it again.",
-        "kernel, Introduction to Spin Locks";
     LOCK_RECURSION: "A processor that holds a spin lock does not acquire it again.",
         "kernel, Introduction to Spin Locks; wdm/nf-wdm-keacquirespinlock";
     LOCK_NOT_HELD: "A spin lock is released by the processor that holds it.", "wdm/nf-wdm-kereleasespinlock";

@@ -4,10 +4,28 @@
 //! Knows nothing of InfiniBand or of the adapter. The rooms above it have no `unsafe`: what the kernel calls back
 //! comes as a trait method with a safe type and a proof of the level it runs at ([`irql`]).
 
+pub mod adapter;
 pub mod arc;
+pub mod attributes;
+mod callback;
+pub mod config;
+pub mod driver_object;
 pub mod event;
+pub mod gate;
 pub mod irql;
+pub mod link;
+pub mod log;
+pub mod mdl;
+pub mod mutex;
+pub mod nbl;
+pub mod oid_request;
+pub mod physical;
 pub mod pool;
+pub mod query_interface;
 pub mod set_once;
+pub mod sg;
 pub mod spinlock;
 pub mod status;
+pub mod time;
+pub mod timer;
+pub mod work_item;

@@ -26,6 +26,18 @@ impl Tag {
     }
 }
 
+/// Types for which zero bytes are a value.
+///
+/// # Safety
+/// The all-zero bit pattern is valid.
+pub unsafe trait Zero: Copy {}
+// SAFETY: an integer.
+unsafe impl Zero for u8 {}
+// SAFETY: an integer.
+unsafe impl Zero for u32 {}
+// SAFETY: an integer.
+unsafe impl Zero for u64 {}
+
 /// What `ExAllocatePool2` aligns to; blocks of a page or more are aligned to a page.
 const POOL_ALIGN: usize = 16;
 
@@ -183,6 +195,17 @@ impl<T> PoolVec<T> {
         Ok(vec)
     }
 
+    /// `count` elements of zero bytes.
+    pub fn try_zeroed(tag: Tag, count: usize) -> Result<Self>
+    where
+        T: Zero,
+    {
+        let mut vec = Self::try_with_capacity(tag, count)?;
+        // The block is zeroed, which is a valid value of each element.
+        vec.len = count;
+        Ok(vec)
+    }
+
     /// A copy of `items`.
     pub fn try_from_slice(tag: Tag, items: &[T]) -> Result<Self>
     where
@@ -225,7 +248,7 @@ impl<T> PoolVec<T> {
 
     /// Drops all elements, keeping the capacity.
     pub fn clear(&mut self) {
-        let live: *mut [T] = &mut **self;
+        let live: *mut [T] = &raw mut **self;
         self.len = 0;
         // SAFETY: these were the elements, which no longer count.
         unsafe { ptr::drop_in_place(live) };

@@ -31,7 +31,6 @@ impl<T> SpinLock<T> {
 impl<T: ?Sized> SpinLock<T> {
     /// Raises to DISPATCH_LEVEL and acquires. The level is lowered when the guard goes, and until then nothing can
     /// be called that needs `at`.
-    #[must_use]
     pub fn lock<'a>(&'a self, at: &'a mut Passive<'_>) -> SpinGuard<'a, T> {
         let _ = at;
         // SAFETY: `Passive` proves a level at or below DISPATCH_LEVEL, and the lock is initialised.
@@ -40,7 +39,6 @@ impl<T: ?Sized> SpinLock<T> {
     }
 
     /// Acquires at DISPATCH_LEVEL, without a change of level.
-    #[must_use]
     pub fn lock_at<'a>(&'a self, _at: Dispatch<'a>) -> SpinGuard<'a, T> {
         // SAFETY: `Dispatch` proves DISPATCH_LEVEL, and the lock is initialised.
         unsafe { sys::KeAcquireSpinLockAtDpcLevel(self.lock.get()) };

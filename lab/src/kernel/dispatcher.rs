@@ -151,10 +151,10 @@ impl Machine {
         let immediate = until.is_some_and(|until| until <= now);
         // SAFETY: the caller's contract.
         if unsafe { self.try_consume(event) } {
-            self.check_may_wait(immediate, call);
+            Self::check_may_wait(immediate, call);
             return STATUS_SUCCESS;
         }
-        self.check_may_wait(immediate, call);
+        Self::check_may_wait(immediate, call);
         if immediate {
             return STATUS_TIMEOUT;
         }
@@ -228,7 +228,7 @@ impl Machine {
 
     /// At DISPATCH_LEVEL only a zero timeout is allowed, signaled or not: that it did not have to wait this time is
     /// luck.
-    fn check_may_wait(&self, immediate: bool, call: &str) {
+    fn check_may_wait(immediate: bool, call: &str) {
         let level = sim::level();
         let highest = if immediate { super::irql::DISPATCH_LEVEL } else { super::irql::APC_LEVEL };
         if level > highest {

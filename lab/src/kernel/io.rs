@@ -129,7 +129,7 @@ impl Machine {
     pub fn allocate_irp(&self, stack_size: i8, automatic: bool, tag: &str) -> *mut IRP {
         let locations = stack_size.max(1) as usize;
         let size = size_of::<IRP>() + locations * size_of::<IO_STACK_LOCATION>();
-        let irp = self.allocate(size, IRP_TAG, true, Owner::System, "IoAllocateIrp").cast::<IRP>();
+        let irp = self.allocate(size, IRP_TAG, true, Owner::System).cast::<IRP>();
         // SAFETY: freshly allocated, zeroed, large enough and aligned; the locations lie behind the header.
         unsafe {
             (*irp).Type = IO_TYPE_IRP;
@@ -217,19 +217,21 @@ impl Machine {
                 (*driver).MajorFunction.get(major as usize).copied().flatten()
             }
         };
-        match routine {
-            // SAFETY: the driver's own dispatch routine, with its device and a live IRP.
-            Some(routine) => call_driver("DispatchRoutine", sim::level(), || unsafe { routine(device, irp) }),
-            None => {
-                self.complete_irp(irp, STATUS_INVALID_DEVICE_REQUEST, 0);
-                STATUS_INVALID_DEVICE_REQUEST
-            }
-        }
+        let Some(routine) = routine else {
+            // SAFETY: checked to be a live IRP.
+            unsafe { self.complete_irp(irp, STATUS_INVALID_DEVICE_REQUEST, 0) };
+            return STATUS_INVALID_DEVICE_REQUEST;
+        };
+        // SAFETY: the driver's own dispatch routine, with its device and a live IRP.
+        call_driver("DispatchRoutine", sim::level(), || unsafe { routine(device, irp) })
     }
 
     /// Completes an IRP with a status, as a device of the lab does.
-    pub fn complete_irp(&self, irp: *mut IRP, status: NTSTATUS, information: usize) {
-        // SAFETY: a device's handler gets a live IRP.
+    ///
+    /// # Safety
+    /// `irp` must be a live IRP that the caller holds.
+    pub unsafe fn complete_irp(&self, irp: *mut IRP, status: NTSTATUS, information: usize) {
+        // SAFETY: the caller's contract.
         unsafe {
             (*irp).IoStatus = IO_STATUS_BLOCK::new(status, information);
             self.complete_request(irp, "complete_irp");

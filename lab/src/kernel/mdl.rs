@@ -25,7 +25,7 @@ impl Machine {
     pub fn allocate_mdl(&self, address: PVOID, length: u32, owner: MdlOwner) -> *mut MDL {
         let pages = ADDRESS_AND_SIZE_TO_SPAN_PAGES(address as usize, length as usize);
         let size = size_of::<MDL>() + pages * size_of::<u64>();
-        let mdl = self.allocate(size, TAG, true, Owner::System, "IoAllocateMdl").cast::<MDL>();
+        let mdl = self.allocate(size, TAG, true, Owner::System).cast::<MDL>();
         let start = address as usize & !(PAGE_SIZE - 1);
         // SAFETY: freshly allocated, large enough and aligned.
         unsafe {

@@ -115,20 +115,13 @@ impl Pool {
         }
     }
 
-    fn allocate(
-        &mut self,
-        size: usize,
-        tag: u32,
-        zero: bool,
-        owner: Owner,
-        site: Option<Site>,
-    ) -> Result<usize, Broken> {
+    fn allocate(&mut self, size: usize, tag: u32, zero: bool, owner: Owner, site: Option<Site>) -> usize {
         let (address, place) = if self.config.guard_pages || size >= PAGE_SIZE {
-            self.map_pages(size)
+            Self::map_pages(size)
         } else {
             // At least one byte of tail to check, unless the block fills a page.
             let slot = (size + ALIGNMENT).next_multiple_of(ALIGNMENT).min(PAGE_SIZE);
-            (self.take_slot(slot)?, Place::Slot(slot))
+            (self.take_slot(slot), Place::Slot(slot))
         };
         let end = slot_end(address, place);
         // SAFETY: the block and its tail were just taken out of mapped, unused memory.
@@ -148,13 +141,13 @@ impl Pool {
             }
             Owner::System => self.stats.system_allocations += 1,
         }
-        Ok(address)
+        address
     }
 
     /// A slot for a small block: a used one or a new one, never across a page.
-    fn take_slot(&mut self, slot: usize) -> Result<usize, Broken> {
+    fn take_slot(&mut self, slot: usize) -> usize {
         if let Some(address) = self.slots.get_mut(&slot).and_then(Vec::pop) {
-            return Ok(address);
+            return address;
         }
         if self.fresh.len() < PAGE_SIZE {
             let start = map(CHUNK);
@@ -166,11 +159,11 @@ impl Pool {
         let addresses = (0..PAGE_SIZE / slot).rev().map(|i| page + i * slot);
         let slots = self.slots.entry(slot).or_default();
         slots.extend(addresses);
-        Ok(slots.pop().expect("a slot is no larger than a page"))
+        slots.pop().expect("a slot is no larger than a page")
     }
 
     /// Pages for one block, with an inaccessible page after them.
-    fn map_pages(&mut self, size: usize) -> (usize, Place) {
+    fn map_pages(size: usize) -> (usize, Place) {
         let body = size.next_multiple_of(PAGE_SIZE);
         let length = body + PAGE_SIZE;
         let start = map(length);
@@ -236,16 +229,16 @@ impl Pool {
         self.quarantine.push_back(Freed { address, tag: block.tag, size: block.size, place: block.place });
         while self.quarantine.len() > self.config.quarantine {
             let Some(freed) = self.quarantine.pop_front() else { break };
-            self.reuse(freed)?;
+            self.reuse(&freed)?;
         }
         Ok((memory, gone))
     }
 
     /// Ends a freed block's quarantine.
-    fn reuse(&mut self, freed: Freed) -> Result<(), Broken> {
+    fn reuse(&mut self, freed: &Freed) -> Result<(), Broken> {
         match freed.place {
             Place::Slot(slot) => {
-                check_freed(&freed, slot)?;
+                check_freed(freed, slot)?;
                 self.slots.entry(slot).or_default().push(freed.address);
             }
             Place::Pages { start, length } => unmap(start, length),
@@ -407,7 +400,7 @@ pub fn tag_text(tag: u32) -> String {
 impl Machine {
     /// Allocates zeroed nonpaged pool for the lab's own use: it never fails and is no driver's leak.
     pub fn allocate_system(&self, size: usize, tag: [u8; 4]) -> *mut u8 {
-        self.allocate(size.max(1), u32::from_le_bytes(tag), true, Owner::System, "allocate_system")
+        self.allocate(size.max(1), u32::from_le_bytes(tag), true, Owner::System)
     }
 
     /// Frees what [`Machine::allocate_system`] gave.
@@ -433,13 +426,9 @@ impl Machine {
         }
     }
 
-    pub(super) fn allocate(&self, size: usize, tag: u32, zero: bool, owner: Owner, call: &str) -> *mut u8 {
+    pub(super) fn allocate(&self, size: usize, tag: u32, zero: bool, owner: Owner) -> *mut u8 {
         let site = (owner == Owner::Driver && self.config().record_stacks).then(Site::here);
-        let result = self.0.pool.lock().allocate(size, tag, zero, owner, site);
-        match result {
-            Ok(address) => address as *mut u8,
-            Err(Broken(rule, detail)) => violation(rule, call, detail),
-        }
+        self.0.pool.lock().allocate(size, tag, zero, owner, site) as *mut u8
     }
 
     pub(super) fn free(&self, address: *mut u8, tag: u32, owner: Owner, call: &str) {

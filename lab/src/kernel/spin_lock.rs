@@ -113,7 +113,7 @@ impl Machine {
     }
 
     /// Raises the current processor for the driver.
-    pub(super) fn raise_irql(&self, level: KIRQL, call: &'static str) -> KIRQL {
+    pub(super) fn raise_irql(level: KIRQL, call: &'static str) -> KIRQL {
         let now = sim::level();
         if level < now {
             violation(IRQL_RAISE_LOWERS, call, format!("from {} to {}", irql_name(now), irql_name(level)));

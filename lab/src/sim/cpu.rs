@@ -319,7 +319,7 @@ pub(super) fn step(sim: &Sim, cpu: &CpuHandle) -> Option<u32> {
             let context = Context::new(sim, Some(cpu), Some(&handle), &thread.name);
             let suspend = fiber.resume(&context);
             let points = context.points();
-            settle_thread(sim, &cpu.0, thread, fiber, suspend);
+            settle_thread(sim, &cpu.0, &thread, fiber, suspend);
             Some(points)
         }
     }
@@ -392,7 +392,7 @@ fn settle_dpc(sim: &Sim, cpu: &Cpu, dpc: RunningDpc, suspend: Option<Suspend>) {
     }
 }
 
-fn settle_thread(sim: &Sim, cpu: &Cpu, thread: Arc<Thread>, fiber: Fiber, suspend: Option<Suspend>) {
+fn settle_thread(sim: &Sim, cpu: &Cpu, thread: &Arc<Thread>, fiber: Fiber, suspend: Option<Suspend>) {
     match suspend {
         None => {
             {

@@ -198,9 +198,11 @@ fn a_violation_ends_the_run_and_stays() {
     let dropped = Arc::new(());
     let witness = Arc::clone(&dropped);
     sim.spawn(&cpus, "bad", move || {
-        let _on_the_abandoned_stack = witness;
+        let on_the_abandoned_stack = witness;
         current().unwrap().record_violation("SomeRule", "SomeCall", "because");
-        suspend_for_ever()
+        if Arc::strong_count(&on_the_abandoned_stack) > 0 {
+            suspend_for_ever()
+        }
     });
     for _ in 0..2 {
         let Outcome::Violation(violation) = sim.run_to_idle(SECOND) else { panic!("no violation") };

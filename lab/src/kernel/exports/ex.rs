@@ -28,7 +28,7 @@ crate::export! {
             return std::ptr::null_mut();
         }
         let zero = !flags.contains(POOL_FLAGS::UNINITIALIZED);
-        Machine::current().allocate(number_of_bytes, tag, zero, Owner::Driver, call).cast()
+        Machine::current().allocate(number_of_bytes, tag, zero, Owner::Driver).cast()
     }
 
     /// Frees pool. IRQL <= DISPATCH_LEVEL.

@@ -25,7 +25,7 @@ crate::export! {
     /// Raises the IRQL; returns the old one. Never lowers.
     pub unsafe fn KfRaiseIrql(new_irql: KIRQL) -> KIRQL {
         preempt("KfRaiseIrql");
-        Machine::current().raise_irql(new_irql, "KfRaiseIrql")
+        Machine::raise_irql(new_irql, "KfRaiseIrql")
     }
 
     /// Lowers the IRQL to what a raise returned.
@@ -40,7 +40,7 @@ crate::export! {
         irql(call, ..=DISPATCH_LEVEL);
         preempt(call);
         let machine = Machine::current();
-        let before = machine.raise_irql(DISPATCH_LEVEL, call);
+        let before = Machine::raise_irql(DISPATCH_LEVEL, call);
         // SAFETY: the caller's lock.
         unsafe { machine.acquire_spin_lock(spin_lock, call) };
         before

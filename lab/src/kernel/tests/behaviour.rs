@@ -211,7 +211,11 @@ fn pool_blocks_keep_their_alignment_and_contents() {
             for (i, &(block, size)) in blocks.iter().enumerate() {
                 let address = block as usize;
                 assert_eq!(address % 16, 0);
-                assert!(if size >= 4096 { address % 4096 == 0 } else { address % 4096 + size <= 4096 });
+                assert!(if size >= 4096 {
+                    address.is_multiple_of(4096)
+                } else {
+                    address % 4096 + size <= 4096
+                });
                 // SAFETY: a live block of this size.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(block.cast::<u8>(), size) };
                 assert!(bytes.iter().all(|byte| *byte == 0));
@@ -304,7 +308,8 @@ impl DeviceHandler for Bus {
                 assert_eq!((*location).MinorFunction, IRP_MN_QUERY_INTERFACE);
                 (*(*location).Parameters.QueryInterface.Interface).Version = 19;
             }
-            Machine::current().complete_irp(irp.get(), STATUS_SUCCESS, 5);
+            // SAFETY: as above.
+            unsafe { Machine::current().complete_irp(irp.get(), STATUS_SUCCESS, 5) };
         });
         STATUS_PENDING
     }
@@ -509,11 +514,13 @@ fn fallible() -> u32 {
     }
     let first = std::hint::black_box(attempt());
     let second = std::hint::black_box(attempt());
-    let irp = unsafe { IoAllocateIrp(1, FALSE) }; // SAFETY: takes no pointers.
+    // SAFETY: takes no pointers.
+    let irp = unsafe { IoAllocateIrp(1, FALSE) };
     if irp.is_null() {
         return first + second + 1;
     }
-    unsafe { IoFreeIrp(irp) }; // SAFETY: a live IRP.
+    // SAFETY: a live IRP.
+    unsafe { IoFreeIrp(irp) };
     first + second
 }
 

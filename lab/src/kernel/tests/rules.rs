@@ -195,13 +195,12 @@ const ACTIONS: &[(Rule, bool, Action)] = &[
         // SAFETY: a live IRP that was sent to nobody.
         unsafe { IofCompleteRequest(IoAllocateIrp(1, FALSE), 0) };
     }),
-    (IRP_BAD_STATUS, false, |machine| {
-        // SAFETY: a live device and IRP.
+    (IRP_BAD_STATUS, false, |_| {
+        // SAFETY: a live IRP.
         unsafe {
             let irp = IoAllocateIrp(1, FALSE);
             (*IoGetNextIrpStackLocation(irp)).MajorFunction = IRP_MJ_DEVICE_CONTROL;
             (*irp).IoStatus = IO_STATUS_BLOCK::new(STATUS_PENDING, 0);
-            let _ = machine;
             IofCompleteRequest(irp, 0);
         }
     }),
@@ -307,7 +306,8 @@ struct Echo;
 
 impl DeviceHandler for Echo {
     fn dispatch(&self, machine: &Machine, _device: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
-        machine.complete_irp(irp, STATUS_SUCCESS, 0);
+        // SAFETY: a device gets a live IRP.
+        unsafe { machine.complete_irp(irp, STATUS_SUCCESS, 0) };
         STATUS_SUCCESS
     }
 }

@@ -105,7 +105,7 @@ slots! {
     ib_pfn_modify_cq_t(h_cq: ib_cq_handle_t, p_size: *mut u32) -> ib_api_status_t;
     /// Size of a CQ. PASSIVE_LEVEL.
     ib_pfn_query_cq_t(h_cq: ib_cq_handle_t, p_size: *mut u32) -> ib_api_status_t;
-    /// Destroys a CQ. Its QPs must be gone. PASSIVE_LEVEL.
+    /// Destroys a CQ, and QPs still bound to it before. PASSIVE_LEVEL.
     ib_pfn_destroy_cq_t(h_cq: ib_cq_handle_t, destroy_cb: ib_pfn_destroy_cb_t) -> ib_api_status_t;
     /// Registers virtual memory. PASSIVE_LEVEL.
     ib_pfn_reg_mem_t(h_pd: ib_pd_handle_t, p_mr_create: *const ib_mr_create_t, p_lkey: *mut u32,

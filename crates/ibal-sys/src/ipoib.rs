@@ -40,7 +40,8 @@ pub struct port_guid_pkey_t {
     pub name: [c_char; MAX_USER_NAME_SIZE],
 }
 
-/// `ipoib_ifc_func`: entry points for Ethernet over InfiniBand, which IPoIB does not call. Null for IPoIB.
+/// `ipoib_ifc_func`: entry points for Ethernet over InfiniBand, which IPoIB does not call. The bus driver
+/// fills them for every port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // Ten opaque slots by the header's names.

@@ -73,11 +73,13 @@ pub const IB_PNP_PORT_ACTIVE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_ACTIVE
 pub const IB_PNP_PORT_DOWN: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_DOWN;
 /// `IB_PNP_PKEY_CHANGE`: the P_Key table changed.
 pub const IB_PNP_PKEY_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_PKEY;
-/// `IB_PNP_SM_CHANGE`: another subnet manager, or one that asks to register again.
+/// `IB_PNP_SM_CHANGE`: LID or service level of the subnet manager changed.
 pub const IB_PNP_SM_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_SM;
 /// `IB_PNP_GID_CHANGE`: the GID table changed.
 pub const IB_PNP_GID_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_GID;
-/// `IB_PNP_LID_CHANGE`: the base LID or the LMC changed.
+/// `IB_PNP_LID_CHANGE`: the base LID or the LMC changed, or the subnet manager asks clients to register again
+/// (`al_ci_ca_shared.c` forces this event for `IB_AE_CLIENT_REREGISTER` and `IB_AE_LID_CHANGE`, whether or not the
+/// LID is another).
 pub const IB_PNP_LID_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_LID;
 /// `IB_PNP_SUBNET_TIMEOUT_CHANGE`.
 pub const IB_PNP_SUBNET_TIMEOUT_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_SUBNET;

@@ -96,23 +96,20 @@ impl ib_gid_t {
     /// The unicast GID of a subnet prefix and an interface id (a port GUID).
     #[must_use]
     pub const fn unicast(prefix: ib_net64_t, interface_id: ib_net64_t) -> Self {
-        let [a, b, c, d, e, f, g, h] = prefix.to_wire();
-        let [i, j, k, l, m, n, o, p] = interface_id.to_wire();
-        Self { raw: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] }
+        let both = ((prefix.get() as u128) << 64) | interface_id.get() as u128;
+        Self { raw: both.to_be_bytes() }
     }
 
     /// `unicast.prefix`: the subnet prefix, the upper 64 bits.
     #[must_use]
     pub const fn prefix(&self) -> ib_net64_t {
-        let [a, b, c, d, e, f, g, h, ..] = self.raw;
-        ib_net64_t::from_wire([a, b, c, d, e, f, g, h])
+        ib_net64_t::new((u128::from_be_bytes(self.raw) >> 64) as u64)
     }
 
     /// `unicast.interface_id`: the interface id, the lower 64 bits.
     #[must_use]
     pub const fn interface_id(&self) -> ib_net64_t {
-        let [.., a, b, c, d, e, f, g, h] = self.raw;
-        ib_net64_t::from_wire([a, b, c, d, e, f, g, h])
+        ib_net64_t::new(u128::from_be_bytes(self.raw) as u64)
     }
 
     /// Whether this is a multicast GID (`ib_gid_is_multicast`): first byte 0xFF.

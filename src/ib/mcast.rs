@@ -1,0 +1,335 @@
+//! Membership of multicast groups.
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use ibal_sys::*;
+use windows_kernel_sys::Zeroable;
+
+use crate::kernel::arc::PoolArc;
+use crate::kernel::irql::Passive;
+
+use super::client::Client;
+use super::interface::{Api, TAG};
+use super::qp::Qp;
+use super::query::Patience;
+use super::slots::{Slot, SlotId, Table};
+use super::status::{IbError, check, failure};
+
+/// How to be a member (InfiniBand Architecture volume 1, 15.2.5.17, JoinState).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinState {
+    /// Send and receive. The group exists while it has a full member.
+    Full,
+    /// Send only: the switches route to the group, nothing comes back. The QP is not attached.
+    SendOnly,
+}
+
+/// The parameters of a group to create. Numbers in host order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupParameters {
+    /// Q_Key.
+    pub qkey: u32,
+    /// Code of the MTU, `IB_MTU_LEN_*`; `None` leaves it to the administrator.
+    pub mtu_code: Option<u8>,
+    /// Code of the rate, `IB_PATH_RECORD_RATE_*`; `None` leaves it to the administrator.
+    pub rate_code: Option<u8>,
+    /// Packet lifetime; `None` leaves it to the administrator.
+    pub packet_life: Option<u8>,
+    /// Service level.
+    pub sl: u8,
+    /// Flow label.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Traffic class.
+    pub traffic_class: u8,
+}
+
+/// Which group to join, and how. Numbers in host order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinRequest {
+    /// The group.
+    pub mgid: [u8; 16],
+    /// Port to join from.
+    pub port_guid: u64,
+    /// Partition.
+    pub pkey: u16,
+    /// Its index in the port's table.
+    pub pkey_index: u16,
+    /// How.
+    pub state: JoinState,
+    /// Create the group, with these parameters, if there is none.
+    pub create: Option<GroupParameters>,
+}
+
+/// A group as the administrator describes it to a member. Numbers in host order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The group.
+    pub mgid: [u8; 16],
+    /// Multicast LID.
+    pub mlid: u16,
+    /// Q_Key.
+    pub qkey: u32,
+    /// Partition.
+    pub pkey: u16,
+    /// Code of the MTU, `IB_MTU_LEN_*`.
+    pub mtu_code: u8,
+    /// Code of the rate, `IB_PATH_RECORD_RATE_*`.
+    pub rate_code: u8,
+    /// Packet lifetime.
+    pub packet_life: u8,
+    /// Service level.
+    pub sl: u8,
+    /// Flow label.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Scope of the group.
+    pub scope: u8,
+}
+
+impl Member {
+    fn from_raw(raw: &ib_member_rec_t) -> Self {
+        Self {
+            mgid: raw.mgid.raw,
+            mlid: { raw.mlid }.get(),
+            qkey: { raw.qkey }.get(),
+            pkey: { raw.pkey }.get(),
+            mtu_code: raw.mtu_code(),
+            rate_code: raw.rate_code(),
+            packet_life: raw.pkt_life & IB_PATH_REC_BASE_MASK,
+            sl: raw.sl(),
+            flow_label: raw.flow_label(),
+            hop_limit: raw.hop_limit(),
+            traffic_class: raw.tclass,
+            scope: raw.scope(),
+        }
+    }
+}
+
+/// Why a join failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinError {
+    /// The administrator did not answer in time.
+    TimedOut,
+    /// The QP is being destroyed.
+    Cancelled,
+    /// The administrator refused, with this MAD status (`IB_SA_MAD_STATUS_*`), in host order. For a group that
+    /// does not exist and was not to be created, `IB_SA_MAD_STATUS_REQ_INVALID`.
+    Refused(u16),
+    /// The administrator accepted, but the access layer failed, as in attaching the QP.
+    Failed(IbError),
+}
+
+/// A join in flight, a membership, or a leave in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MembershipId(SlotId);
+
+/// Memberships, a fixed number.
+pub struct Memberships<A> {
+    api: Api,
+    table: PoolArc<Groups<A>>,
+}
+
+/// Whom the callbacks are for, and the functions that they need.
+struct Joiner<A> {
+    client: PoolArc<A>,
+    api: Api,
+}
+
+type Groups<A> = Table<Joiner<A>, _ib_mcast>;
+type Membership<A> = Slot<Joiner<A>, _ib_mcast>;
+
+impl<A: Client> Memberships<A> {
+    /// Room for `capacity` memberships at once. IRQL <= DISPATCH_LEVEL.
+    pub fn new(qp: &Qp, client: &PoolArc<A>, capacity: usize) -> Result<Self, IbError> {
+        let joiner = Joiner { client: client.clone(), api: qp.api.clone() };
+        let joiner = PoolArc::try_new(TAG, joiner).map_err(|_| IbError::NO_MEMORY)?;
+        Ok(Self { api: qp.api.clone(), table: Table::try_new(&joiner, capacity)? })
+    }
+
+    /// Joins a group (`ib_join_mcast`). If this succeeds, [`Client::join_done`] follows with `token`, once, possibly
+    /// before this returns. With success there, the id is a membership until it is left.
+    ///
+    /// # Errors
+    /// `NO_RESOURCES` when all places are taken, `STATE` after [`Memberships::close`]; `IB_INVALID_GUID` while the
+    /// port has no subnet manager; memory.
+    pub fn join(
+        &self,
+        qp: &Qp,
+        request: &JoinRequest,
+        patience: Patience,
+        token: u64,
+        _at: &Passive<'_>,
+    ) -> Result<MembershipId, IbError> {
+        let (slot, id) = Groups::take(&self.table, token)?;
+        let mut raw = ib_mcast_req_t::zeroed();
+        raw.create = boolean_t::from(request.create.is_some());
+        raw.member_rec = member_record(request);
+        raw.mcast_context = slot.context();
+        raw.pfn_mcast_cb = Some(on_join::<A>);
+        raw.timeout_ms = patience.timeout_ms;
+        raw.retry_cnt = patience.retries;
+        raw.port_guid = ib_net64_t::new(request.port_guid);
+        raw.pkey_index = request.pkey_index;
+        // The handle comes with the callback: one taken here would need a reference of its own.
+        // SAFETY: at PASSIVE_LEVEL, with a live QP and a request that is copied before the call returns; the context
+        // is a slot in use, which keeps its table until the last callback.
+        let status = unsafe { (self.api.join_mcast)(qp.handle(), &raw const raw, ptr::null_mut()) };
+        if status.is_success() {
+            return Ok(MembershipId(id));
+        }
+        // Not accepted: no callback will come.
+        if let Some(ended) = slot.release() {
+            ended.forget();
+        }
+        Err(failure(status))
+    }
+
+    /// Leaves a group (`ib_leave_mcast`). If this succeeds, [`Client::leave_done`] follows with the token of the
+    /// join, once, possibly before this returns.
+    ///
+    /// # Errors
+    /// `STATE` unless the id is a membership: not joined yet, already being left, or gone.
+    pub fn leave(&self, id: MembershipId, _at: &Passive<'_>) -> Result<(), IbError> {
+        let slot = self.table.find(id.0).ok_or(IbError::STATE)?;
+        self.leave_slot(slot)
+    }
+
+    fn leave_slot(&self, slot: &Membership<A>) -> Result<(), IbError> {
+        // Whoever takes the handle leaves; the other one finds it gone.
+        let handle = slot.handle.swap(ptr::null_mut(), Ordering::AcqRel);
+        if handle.is_null() {
+            return Err(IbError::STATE);
+        }
+        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows, with a live membership that is not used again;
+        // the callback's context is that of the join.
+        let status = unsafe { (self.api.leave_mcast)(handle, ib_pfn_destroy_cb_t::from_fn(on_leave::<A>)) };
+        check(status).inspect_err(|_| {
+            // The access layer does not know the handle: there is no membership and no callback will come.
+            if let Some(ended) = slot.release() {
+                ended.forget();
+            }
+        })
+    }
+
+    /// Takes no more joins, and leaves every group that is joined, now or by a join in flight; such a join ends as
+    /// cancelled.
+    pub fn close(&self, _at: &Passive<'_>) {
+        self.table.close();
+        for slot in self.table.in_use() {
+            // `STATE` for those that are not joined.
+            let _ = self.leave_slot(slot);
+        }
+    }
+
+    /// Closes, and waits until there is neither a join, a membership nor a leave: no callback will come.
+    ///
+    /// Joins in flight end with the administrator's answer or when its time is over. Destroying the QP cancels
+    /// them, so for a quick end: [`Memberships::close`], [`Qp::destroy`], then this.
+    pub fn destroy(&self, at: &Passive<'_>) {
+        self.close(at);
+        self.table.drain(at);
+    }
+}
+
+/// A byte of an MTU, rate or lifetime that must be exactly this; zero leaves it open.
+const fn exactly(code: Option<u8>) -> u8 {
+    match code {
+        Some(code) => (IB_PATH_SELECTOR_EXACTLY << 6) | (code & IB_PATH_REC_BASE_MASK),
+        None => 0,
+    }
+}
+
+fn member_record(request: &JoinRequest) -> ib_member_rec_t {
+    let state = match request.state {
+        JoinState::Full => IB_JOIN_STATE_FULL,
+        JoinState::SendOnly => IB_JOIN_STATE_SEND_ONLY,
+    };
+    // The scope is in the group's own address (RFC 4291, 2.7).
+    let [_, flags_scope, ..] = request.mgid;
+    let mut record = ib_member_rec_t {
+        mgid: ib_gid_t { raw: request.mgid },
+        pkey: ib_net16_t::new(request.pkey),
+        scope_state: (flags_scope << 4) | state,
+        ..Default::default()
+    };
+    if let Some(group) = &request.create {
+        record.qkey = ib_net32_t::new(group.qkey);
+        record.mtu = exactly(group.mtu_code);
+        record.rate = exactly(group.rate_code);
+        record.pkt_life = exactly(group.packet_life);
+        record.tclass = group.traffic_class;
+        record.sl_flow_hop = ib_member_rec_t::sl_flow_hop(group.sl, group.flow_label, group.hop_limit);
+    }
+    record
+}
+
+/// `ib_pfn_mcast_cb_t`.
+unsafe extern "win64" fn on_join<A: Client>(record: *mut ib_mcast_rec_t) {
+    // SAFETY: the access layer passes a valid record.
+    let record = unsafe { &*record };
+    // SAFETY: the context is a slot in use, whose join this ends.
+    let slot = unsafe { &*record.mcast_context.cast::<Membership<A>>() };
+    // SAFETY: join callbacks run on a thread at PASSIVE_LEVEL.
+    let mut at = unsafe { Passive::assume() };
+    // SAFETY: null, or a record that is valid during the callback.
+    let group = unsafe { record.p_member_rec.as_ref() };
+    match (record.status, group) {
+        (IB_SUCCESS, Some(group)) if !record.h_mcast.is_null() => {
+            let member = Member::from_raw(group);
+            slot.handle.store(record.h_mcast, Ordering::Release);
+            // SAFETY: the slot is in use until `on_leave`, which the access layer does not call before this returns
+            // (`al_mcast.c` holds a reference for it).
+            let Some(table) = (unsafe { slot.table() }) else {
+                return;
+            };
+            let (client, api) = (&table.client.client, &table.client.api);
+            let mut result = Ok(member);
+            if table.is_closed() {
+                let handle = slot.handle.swap(ptr::null_mut(), Ordering::AcqRel);
+                if !handle.is_null() {
+                    // Nobody wants it any more, and `close` did not see it.
+                    slot.quiet.store(true, Ordering::Relaxed);
+                    // SAFETY: at PASSIVE_LEVEL, with a live membership that is not used again.
+                    let _ = unsafe { (api.leave_mcast)(handle, ib_pfn_destroy_cb_t::from_fn(on_leave::<A>)) };
+                    result = Err(JoinError::Cancelled);
+                }
+            }
+            client.join_done(slot.token(), result, &mut at);
+        }
+        (status, _) => {
+            let error = match status {
+                IB_REMOTE_ERROR => JoinError::Refused(record.error_status.get()),
+                IB_TIMEOUT => JoinError::TimedOut,
+                IB_CANCELED => JoinError::Cancelled,
+                status => JoinError::Failed(failure(status)),
+            };
+            // The access layer destroys the object by itself, without a callback.
+            if let Some(ended) = slot.release() {
+                ended.report(|joiner, token| joiner.client.join_done(token, Err(error), &mut at));
+            }
+        }
+    }
+}
+
+/// `ib_pfn_destroy_cb_t` of a membership.
+unsafe extern "win64" fn on_leave<A: Client>(context: *mut c_void) {
+    // SAFETY: the context is a slot in use, whose membership this ends: it is the last callback.
+    let slot = unsafe { &*context.cast_const().cast::<Membership<A>>() };
+    // SAFETY: destroy callbacks run on a thread at PASSIVE_LEVEL.
+    let mut at = unsafe { Passive::assume() };
+    let quiet = slot.quiet.load(Ordering::Relaxed);
+    if let Some(ended) = slot.release() {
+        if quiet {
+            ended.forget();
+        } else {
+            ended.report(|joiner, token| joiner.client.leave_done(token, &mut at));
+        }
+    }
+}

@@ -56,6 +56,19 @@ impl<T> SetOnce<T> {
         // SAFETY: it was full, and is empty from now on.
         Some(unsafe { self.value.get_mut().assume_init_read() })
     }
+
+    /// Empties the place while it is shared: the way out of a circle in which the value holds references to what it
+    /// lives in.
+    ///
+    /// # Safety
+    /// No reference from [`SetOnce::get`] is in use, and nobody calls a method of this while this runs.
+    pub unsafe fn take_shared(&self) -> Option<T> {
+        if self.state.swap(EMPTY, Ordering::AcqRel) != FULL {
+            return None;
+        }
+        // SAFETY: it was full, and is empty from now on; by the contract nobody looks at it.
+        Some(unsafe { (*self.value.get()).assume_init_read() })
+    }
 }
 
 impl<T> Drop for SetOnce<T> {

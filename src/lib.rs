@@ -21,6 +21,10 @@
 #[cfg(not(target_os = "windows"))]
 extern crate std as _;
 
+// The kernel's imports of the unit tests come from the lab.
+#[cfg(all(test, not(target_os = "windows")))]
+extern crate ipoib_lab as _;
+
 pub mod adapter;
 pub mod datapath;
 pub mod ib;

@@ -270,9 +270,11 @@ fn constants_have_the_values_of_mingws_enumerators() {
         let mut source = String::from(prelude);
         // What is spelled in lower case is no macro. A variable of that name would not be constant, and be seen.
         let ours = constants();
-        let ours = ours
-            .iter()
-            .filter(|(name, _)| name.contains(|c: char| c.is_ascii_lowercase()) && theirs.contains(*name));
+        let ours = ours.iter().filter(|(name, _)| {
+            name.contains(|c: char| c.is_ascii_lowercase())
+                && (name.starts_with("Ndis") || name.starts_with("Media")) == of_ndis
+                && theirs.contains(*name)
+        });
         for (name, value) in ours {
             writeln!(source, "_Static_assert({name} == {value}, \"{name}\");").unwrap();
             checked += 1;

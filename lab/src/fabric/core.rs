@@ -9,7 +9,7 @@ use super::administrator::Source;
 use super::drops::{DropCounters, DropReason};
 use super::event::PortEvent;
 use super::fault::{Effect, FaultGuard, Faults, Transit};
-use super::ids::{Lid, Nanos};
+use super::ids::{Lid, Nanos, PKey};
 use super::manager::{Manager, ManagerConfig};
 use super::rate::serialisation;
 use super::topology::{NodeKind, Port, PortId, PortState, Topology};
@@ -339,20 +339,19 @@ impl Fabric {
         hops: usize,
         way: &mut Way<'_>,
     ) -> Nanos {
-        let Some((dlid, vl)) = self.check_link_layer(port, &packet) else { return 0 };
+        let Some(dlid) = self.check_link_layer(port, &packet) else { return 0 };
         let node = self.topology.port(port).node;
         match &self.topology.node(node).kind {
             NodeKind::Switch(_) => self.forward(port, dlid, head, tail, packet, hops, way),
             NodeKind::ChannelAdapter | NodeKind::Manager => {
-                let _ = vl;
-                self.deliver(port, dlid, tail, packet, way);
+                                self.deliver(port, dlid, tail, packet, way);
                 0
             }
         }
     }
 
-    /// What any port checks of a packet that comes in (IBA 7.3). Returns its destination and virtual lane.
-    fn check_link_layer(&mut self, id: PortId, packet: &Packet) -> Option<(Lid, u8)> {
+    /// What any port checks of a packet that comes in (IBA 7.3). Returns its destination.
+    fn check_link_layer(&mut self, id: PortId, packet: &Packet) -> Option<Lid> {
         let port = self.topology.port(id);
         let reason = match packet.lrh() {
             _ if port.state < PortState::Armed => DropReason::LinkNotActive,
@@ -362,7 +361,7 @@ impl Fabric {
             }
             Ok(_) if !packet.vcrc_ok() => DropReason::BadVcrc,
             Ok(lrh) if lrh.vl() >= port.data_vls => DropReason::BadVl,
-            Ok(lrh) => return Some((lrh.dlid(), lrh.vl())),
+            Ok(lrh) => return Some(lrh.dlid()),
         };
         self.topology.port_mut(id).counters.rcv_errors += 1;
         self.drop_packet(reason);
@@ -435,10 +434,16 @@ impl Fabric {
         }
     }
 
-    /// Partition enforcement by a switch port (IBA 10.9.4).
+    /// Partition enforcement by a switch port (IBA 10.9.4), which holds the keys of the end port behind it (OpenSM).
+    /// Coming in, a key need only be one of them, since a limited member sends with its limited key; going out, the
+    /// two must match as at the end port itself.
     fn switch_takes(&mut self, id: PortId, packet: &Packet, reason: DropReason) -> bool {
         let port = self.topology.port(id);
-        if !port.enforce_pkeys || packet.pkey().is_none_or(|pkey| port.matches_pkey(pkey)) {
+        let takes = |pkey: PKey| match reason {
+            DropReason::PkeyAtSwitchIn => port.has_partition(pkey),
+            _ => port.matches_pkey(pkey),
+        };
+        if !port.enforce_pkeys || packet.pkey().is_none_or(takes) {
             return true;
         }
         let counters = &mut self.topology.port_mut(id).counters;
@@ -467,7 +472,7 @@ impl Fabric {
         }
         for (delay, packet) in arriving {
             // A rule may have changed anything, so look again.
-            if let Some((dlid, _)) = self.check_link_layer(port, &packet) {
+            if let Some(dlid) = self.check_link_layer(port, &packet) {
                 self.accept(port, dlid, at + delay, packet, way);
             }
         }

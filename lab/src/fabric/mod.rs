@@ -26,6 +26,9 @@ pub mod rate;
 pub mod topology;
 pub mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use self::core::{Delivery, Fabric, FabricConfig, Output};
 pub use event::PortEvent;
 pub use ids::{Gid, Guid, Lid, Nanos, PKey, QKey, Qpn};

@@ -180,11 +180,7 @@ impl Fabric {
     ) -> Result<(), Status> {
         let attributes = self.topology.port(port);
         let can = attributes.mtu >= group.mtu && attributes.rate().is_some_and(|rate| rate >= group.rate);
-        let known = JoinState(
-            JoinState::FULL.0 | JoinState::NON.0 | JoinState::SEND_ONLY_NON.0 | JoinState::SEND_ONLY_FULL.0,
-        );
-        let state = JoinState(wanted.join_state);
-        let valid = !state.is_empty() && known.contains(state);
+        let valid = wanted.join_state != 0;
         if valid && can && selectors_accept(request, wanted, group) && self.has_partition(port, group.pkey) {
             Ok(())
         } else {

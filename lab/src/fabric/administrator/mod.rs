@@ -221,7 +221,7 @@ impl Fabric {
 
     /// Whether a port is in the partition of `pkey`, in whatever way.
     fn has_partition(&self, port: PortId, pkey: PKey) -> bool {
-        self.topology.port(port).pkeys.iter().any(|key| key.is_valid() && key.partition() == pkey.partition())
+        self.topology.port(port).has_partition(pkey)
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Manager {
     pub(super) generation: u64,
     /// Whether the next sweep is the first of this generation, after which every client is to reregister.
     pub(super) first_sweep: bool,
+    /// Whether the next sweep is to ask every client to reregister.
+    pub(super) reregister: bool,
     /// Base LID by port GUID, kept so that a port that comes back gets its old one.
     pub(super) lids: BTreeMap<Guid, Lid>,
     /// Ports that a sweep has found and that have not gone since.
@@ -66,6 +68,7 @@ impl Manager {
             candidates,
             generation: 0,
             first_sweep: true,
+            reregister: false,
             lids: BTreeMap::new(),
             known: BTreeSet::new(),
             groups: BTreeMap::new(),

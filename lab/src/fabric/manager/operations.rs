@@ -149,7 +149,7 @@ impl Fabric {
     /// join again, since a client has to reregister anyway.
     pub fn set_subnet_prefix(&mut self, now: Nanos, prefix: u64) {
         self.manager.config.subnet_prefix = prefix;
-        self.manager.first_sweep = true;
+        self.manager.reregister = true;
         self.request_sweep(now, self.manager.config.sweep_time);
     }
 
@@ -163,7 +163,7 @@ impl Fabric {
 
     /// Asks every client to reregister, as after a restart that nobody noticed.
     pub fn request_reregistration(&mut self, now: Nanos) {
-        self.manager.first_sweep = true;
+        self.manager.reregister = true;
         self.request_sweep(now, self.manager.config.sweep_time);
     }
 }

@@ -42,6 +42,7 @@ impl Fabric {
             self.notify(now, Trap::GidInService(gid));
         }
         self.manager.first_sweep = false;
+        self.manager.reregister = false;
         self.manager.sweeps += 1;
     }
 
@@ -102,7 +103,7 @@ impl Fabric {
     fn configure_port(&mut self, now: Nanos, id: PortId, sm_lid: Lid, is_new: bool) {
         let table = self.pkey_table(id);
         let (prefix, timeout) = (self.manager.config.subnet_prefix, self.manager.config.subnet_timeout);
-        let first_sweep = self.manager.first_sweep;
+        let for_all = self.manager.first_sweep || self.manager.reregister;
         let port = self.topology.port_mut(id);
         let mut events = Vec::new();
         let sm_changed = port.sm_lid != sm_lid;
@@ -125,7 +126,7 @@ impl Fabric {
         // When OpenSM sets the bit: the LID of the master is news to the port, the master is in its first sweep, or
         // the port is (osm_lid_mgr.c, lid_mgr_set_physp_pi). A port without client reregistration gets none.
         let supports = port.capability_mask & CAPABILITY_CLIENT_REREGISTRATION != 0;
-        if supports && (sm_changed || first_sweep || is_new) {
+        if supports && (sm_changed || for_all || is_new) {
             events.push(PortEvent::ClientReregister);
         }
         if let NodeKind::ChannelAdapter = self.topology.node(self.topology.port(id).node).kind {
@@ -225,8 +226,8 @@ impl Fabric {
         let Some(group) = self.manager.groups.get(&mgid) else { return };
         let mlid = group.mlid;
         if !group.is_alive() {
-            self.manager.groups.remove(&mgid);
             self.notify(now, Trap::GroupDeleted(mgid));
+            self.manager.groups.remove(&mgid);
         }
         self.route_multicast(mlid);
     }

@@ -119,6 +119,11 @@ impl Port {
         self.pkeys.iter().any(|entry| entry.matches(pkey))
     }
 
+    /// Whether the port is in the partition of `pkey`, as full or as limited member.
+    pub fn has_partition(&self, pkey: PKey) -> bool {
+        self.pkeys.iter().any(|entry| entry.is_valid() && entry.partition() == pkey.partition())
+    }
+
     /// Place in the table of the entry of the same partition as `pkey`, preferring the same membership.
     pub fn pkey_index(&self, pkey: PKey) -> Option<usize> {
         let position = |wanted: &dyn Fn(PKey) -> bool| {

@@ -21,7 +21,7 @@ fn parse(table: &str) -> BTreeMap<String, (usize, Members)> {
     let mut open: Vec<(String, usize)> = Vec::new();
     for line in table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
         if let Some((name, size)) = line.split_once(" size ") {
-            current = name.to_owned();
+            name.clone_into(&mut current);
             structures.insert(current.clone(), (size.parse().unwrap(), Members::new()));
             open.clear();
             continue;

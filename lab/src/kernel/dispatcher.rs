@@ -61,6 +61,7 @@ impl Machine {
     /// `event` must point to memory of an event.
     pub unsafe fn initialize_event(&self, event: *mut KEVENT, kind: EVENT_TYPE, signaled: bool, call: &str) {
         let address = event as usize;
+        self.check_resident(address, "the event", call);
         let waited = {
             let mut objects = self.0.dispatcher.0.lock();
             let waited = objects.get(&address).is_some_and(|waiters| !waiters.is_empty());

@@ -11,7 +11,7 @@ use windows_kernel_sys::{
 };
 
 use super::Machine;
-use super::pool::Owner;
+use super::pool::{Owner, PoolKind};
 use crate::sim::{self, Lock};
 use crate::verifier::rules::{
     IRP_BAD_STATUS, IRP_COMPLETED_TWICE, IRP_NOT_OWNED, IRP_PNP_STATUS, IRP_STACK_EXHAUSTED,
@@ -129,7 +129,7 @@ impl Machine {
     pub fn allocate_irp(&self, stack_size: i8, automatic: bool, tag: &str) -> *mut IRP {
         let locations = stack_size.max(1) as usize;
         let size = size_of::<IRP>() + locations * size_of::<IO_STACK_LOCATION>();
-        let irp = self.allocate(size, IRP_TAG, true, Owner::System).cast::<IRP>();
+        let irp = self.allocate(size, IRP_TAG, PoolKind::SYSTEM, Owner::System).cast::<IRP>();
         // SAFETY: freshly allocated, zeroed, large enough and aligned; the locations lie behind the header.
         unsafe {
             (*irp).Type = IO_TYPE_IRP;

@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::debug::DebugLog;
 use super::dispatcher::Dispatcher;
@@ -68,6 +68,8 @@ pub(super) struct Inner {
     faults: Faults,
     extensions: Lock<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     driver_calls: AtomicU64,
+    driver_stack: AtomicUsize,
+    pub has_paged_pool: AtomicBool,
 }
 
 impl Machine {
@@ -92,6 +94,8 @@ impl Machine {
             faults: Faults::default(),
             extensions: Lock::default(),
             driver_calls: AtomicU64::new(0),
+            driver_stack: AtomicUsize::new(0),
+            has_paged_pool: AtomicBool::new(false),
             cpus,
             config,
         };
@@ -266,6 +270,16 @@ impl Machine {
     /// Calls into the driver so far.
     pub fn driver_calls(&self) -> u64 {
         self.0.driver_calls.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes of stack that the driver had in use, in one call of it, when it called the kernel. A Windows kernel
+    /// stack has 24 KiB in all.
+    pub fn driver_stack_peak(&self) -> usize {
+        self.0.driver_stack.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_driver_stack(&self, bytes: usize) {
+        self.0.driver_stack.fetch_max(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn enter_driver(&self, call: DriverCall) -> Option<DriverCall> {

@@ -3,7 +3,7 @@
 use windows_kernel_sys::{ADDRESS_AND_SIZE_TO_SPAN_PAGES, MDL, MdlFlags, PAGE_SHIFT, PAGE_SIZE, PVOID};
 
 use super::Machine;
-use super::pool::Owner;
+use super::pool::{Owner, PoolKind};
 use crate::verifier::rules::{MDL_NOT_NONPAGED_POOL, MDL_NOT_OWNED, MDL_STATE};
 use crate::verifier::violation;
 
@@ -25,7 +25,7 @@ impl Machine {
     pub fn allocate_mdl(&self, address: PVOID, length: u32, owner: MdlOwner) -> *mut MDL {
         let pages = ADDRESS_AND_SIZE_TO_SPAN_PAGES(address as usize, length as usize);
         let size = size_of::<MDL>() + pages * size_of::<u64>();
-        let mdl = self.allocate(size, TAG, true, Owner::System).cast::<MDL>();
+        let mdl = self.allocate(size, TAG, PoolKind::SYSTEM, Owner::System).cast::<MDL>();
         let start = address as usize & !(PAGE_SIZE - 1);
         // SAFETY: freshly allocated, large enough and aligned.
         unsafe {

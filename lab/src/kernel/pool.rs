@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use windows_kernel_sys::PAGE_SIZE;
 
@@ -15,8 +16,8 @@ use super::Machine;
 use crate::fault::Site;
 use crate::sim;
 use crate::verifier::rules::{
-    LOCK_FREED_WHILE_HELD, OBJECT_FREED_WHILE_WAITED, POOL_BAD_FREE, POOL_DOUBLE_FREE, POOL_OVERRUN,
-    POOL_USE_AFTER_FREE, POOL_WRONG_TAG,
+    LOCK_FREED_WHILE_HELD, OBJECT_FREED_WHILE_WAITED, OBJECT_IN_PAGED_POOL, POOL_BAD_FREE, POOL_DOUBLE_FREE,
+    POOL_OVERRUN, POOL_USE_AFTER_FREE, POOL_WRONG_TAG,
 };
 use crate::verifier::{Leak, Rule, violation};
 
@@ -45,6 +46,18 @@ pub(super) enum Owner {
     System,
 }
 
+/// What memory is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PoolKind {
+    pub zero: bool,
+    pub paged: bool,
+}
+
+impl PoolKind {
+    /// Zeroed nonpaged pool.
+    pub const SYSTEM: Self = Self { zero: true, paged: false };
+}
+
 /// Figures of a machine's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
@@ -64,6 +77,7 @@ struct Block {
     tag: u32,
     size: usize,
     owner: Owner,
+    paged: bool,
     sequence: u64,
     site: Option<Site>,
     place: Place,
@@ -115,7 +129,7 @@ impl Pool {
         }
     }
 
-    fn allocate(&mut self, size: usize, tag: u32, zero: bool, owner: Owner, site: Option<Site>) -> usize {
+    fn allocate(&mut self, size: usize, tag: u32, kind: PoolKind, owner: Owner, site: Option<Site>) -> usize {
         let (address, place) = if self.config.guard_pages || size >= PAGE_SIZE {
             Self::map_pages(size)
         } else {
@@ -126,11 +140,11 @@ impl Pool {
         let end = slot_end(address, place);
         // SAFETY: the block and its tail were just taken out of mapped, unused memory.
         unsafe {
-            std::ptr::write_bytes(address as *mut u8, if zero { 0 } else { FRESH }, size);
+            std::ptr::write_bytes(address as *mut u8, if kind.zero { 0 } else { FRESH }, size);
             std::ptr::write_bytes((address + size) as *mut u8, TAIL, end - address - size);
         }
         self.next_sequence += 1;
-        let block = Block { tag, size, owner, sequence: self.next_sequence, site, place };
+        let block = Block { tag, size, owner, paged: kind.paged, sequence: self.next_sequence, site, place };
         self.live.insert(address, block);
         match owner {
             Owner::Driver => {
@@ -267,9 +281,15 @@ impl Pool {
         (address < start + block.size.max(1)).then_some((start, block))
     }
 
-    /// Whether the bytes lie in one live block.
+    /// Whether the bytes lie in one live block of nonpaged pool.
     pub fn contains(&self, address: usize, length: usize) -> bool {
-        self.find(address).is_some_and(|(start, block)| address + length <= start + block.size)
+        self.find(address)
+            .is_some_and(|(start, block)| !block.paged && address + length <= start + block.size)
+    }
+
+    /// Whether the address lies in a live block of paged pool.
+    pub fn is_paged(&self, address: usize) -> bool {
+        self.find(address).is_some_and(|(_, block)| block.paged)
     }
 
     pub fn outstanding(&self) -> Vec<Leak> {
@@ -400,7 +420,7 @@ pub fn tag_text(tag: u32) -> String {
 impl Machine {
     /// Allocates zeroed nonpaged pool for the lab's own use: it never fails and is no driver's leak.
     pub fn allocate_system(&self, size: usize, tag: [u8; 4]) -> *mut u8 {
-        self.allocate(size.max(1), u32::from_le_bytes(tag), true, Owner::System)
+        self.allocate(size.max(1), u32::from_le_bytes(tag), PoolKind::SYSTEM, Owner::System)
     }
 
     /// Frees what [`Machine::allocate_system`] gave.
@@ -408,9 +428,18 @@ impl Machine {
         self.free(address, u32::from_le_bytes(tag), Owner::System, "free_system");
     }
 
-    /// Whether the bytes lie in one live pool block.
+    /// Whether the bytes lie in one live block of nonpaged pool.
     pub fn in_pool<T>(&self, address: *const T, length: usize) -> bool {
         self.0.pool.lock().contains(address as usize, length)
+    }
+
+    /// Checks that a kernel object at `address` does not lie in paged pool.
+    pub(super) fn check_resident(&self, address: usize, what: &str, call: &str) {
+        // Hardly any driver has paged pool: those that have none do not pay for the search.
+        let paged = self.0.has_paged_pool.load(Ordering::Relaxed) && self.0.pool.lock().is_paged(address);
+        if paged {
+            violation(OBJECT_IN_PAGED_POOL, call, format!("{what} lies in paged pool"));
+        }
     }
 
     /// Figures of the pool.
@@ -426,9 +455,12 @@ impl Machine {
         }
     }
 
-    pub(super) fn allocate(&self, size: usize, tag: u32, zero: bool, owner: Owner) -> *mut u8 {
+    pub(super) fn allocate(&self, size: usize, tag: u32, kind: PoolKind, owner: Owner) -> *mut u8 {
         let site = (owner == Owner::Driver && self.config().record_stacks).then(Site::here);
-        self.0.pool.lock().allocate(size, tag, zero, owner, site) as *mut u8
+        if kind.paged {
+            self.0.has_paged_pool.store(true, Ordering::Relaxed);
+        }
+        self.0.pool.lock().allocate(size, tag, kind, owner, site) as *mut u8
     }
 
     pub(super) fn free(&self, address: *mut u8, tag: u32, owner: Owner, call: &str) {

@@ -56,6 +56,7 @@ impl Machine {
             let by = held.iter().find(|(at, _)| *at == address).map_or("(unknown)", |(_, by)| by);
             violation(LOCK_RECURSION, call, format!("this processor took the lock already, in {by}"));
         }
+        self.check_resident(address, "the spin lock", call);
         if !held.is_empty() {
             let mut order = self.0.lock_order.lock();
             let broken = held.iter().find(|(outer, _)| !order.note(*outer, address)).map(|(_, by)| *by);

@@ -24,8 +24,19 @@ pub(super) struct Context<'a> {
     thread: Option<&'a ThreadHandle>,
     name: &'a str,
     yielder: Cell<*const FiberYielder>,
-    stack_limit: Cell<usize>,
+    stack: Cell<StackUse>,
     points: Cell<u32>,
+}
+
+/// What is known about the stack of a coroutine, kept with it while it is suspended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StackUse {
+    /// The lowest address, 0 outside a coroutine.
+    pub limit: usize,
+    /// Where the measured part begins, 0 if nothing is measured.
+    pub mark: usize,
+    /// Most bytes seen in use below the mark.
+    pub deepest: usize,
 }
 
 impl<'a> Context<'a> {
@@ -36,12 +47,16 @@ impl<'a> Context<'a> {
         name: &'a str,
     ) -> Self {
         let yielder = Cell::new(ptr::null());
-        Self { sim, cpu, thread, name, yielder, stack_limit: Cell::new(0), points: Cell::new(0) }
+        Self { sim, cpu, thread, name, yielder, stack: Cell::default(), points: Cell::new(0) }
     }
 
-    pub fn enter_fiber(&self, yielder: *const FiberYielder, stack_limit: usize) {
+    pub fn enter_fiber(&self, yielder: *const FiberYielder, stack: StackUse) {
         self.yielder.set(yielder);
-        self.stack_limit.set(stack_limit);
+        self.stack.set(stack);
+    }
+
+    pub fn stack(&self) -> StackUse {
+        self.stack.get()
     }
 
     pub fn yielder(&self) -> *const FiberYielder {
@@ -128,17 +143,47 @@ pub(super) fn describe_current() -> String {
     get().map_or_else(|| "outside the simulation".into(), Context::describe)
 }
 
-/// Bytes left on the coroutine's stack, `None` outside one.
+/// Bytes left on the coroutine's stack, `None` outside one. Notes how deep a measured call is.
 pub fn stack_left() -> Option<usize> {
+    let context = get()?;
+    let mut stack = context.stack.get();
+    if stack.limit == 0 {
+        return None;
+    }
+    let here = stack_pointer();
+    if stack.mark != 0 {
+        stack.deepest = stack.deepest.max(stack.mark.saturating_sub(here));
+        context.stack.set(stack);
+    }
+    Some(here.saturating_sub(stack.limit))
+}
+
+/// Calls `f` and gives, beside its result, the most stack below this call that was in use at any preemption point
+/// in it. A measured call inside counts for itself only.
+pub(crate) fn measure_stack<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    let exchange = |mark, deepest| {
+        let Some(context) = get() else { return StackUse::default() };
+        let before = context.stack.get();
+        context.stack.set(StackUse { mark, deepest, ..before });
+        before
+    };
+    let outer = exchange(stack_pointer(), 0);
+    let result = f();
+    let inner = exchange(outer.mark, outer.deepest);
+    (result, inner.deepest)
+}
+
+/// About where the stack is now.
+#[inline(never)]
+fn stack_pointer() -> usize {
     let here = 0u8;
-    let limit = get().map_or(0, |context| context.stack_limit.get());
-    (limit != 0).then(|| (ptr::from_ref(&here) as usize).saturating_sub(limit))
+    std::hint::black_box(ptr::from_ref(&here)) as usize
 }
 
 /// Whether the address lies on the stack of the coroutine that runs now. Safe to call in a signal handler.
 pub(crate) fn on_fiber_stack(address: usize) -> bool {
     let Some(context) = get() else { return false };
-    let limit = context.stack_limit.get();
+    let limit = context.stack.get().limit;
     limit != 0 && (limit..limit + context.sim.world().config.stack_size + GUARD).contains(&address)
 }
 

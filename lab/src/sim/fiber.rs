@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use corosensei::stack::{DefaultStack, Stack as _};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::current::{self, Context};
+use super::current::{self, Context, StackUse};
 use super::sync::Lock;
 
 /// Why a coroutine gave its CPU back.
@@ -28,7 +28,7 @@ pub(super) type Body = Box<dyn FnOnce() + Send>;
 pub(super) struct Fiber {
     coroutine: Option<Coroutine<(), Suspend, ()>>,
     yielder: *const FiberYielder,
-    stack_limit: usize,
+    stack: StackUse,
 }
 
 // SAFETY: a fiber moves between OS threads only while suspended and only when the simulation as a whole does
@@ -40,22 +40,23 @@ unsafe impl Send for Fiber {}
 impl Fiber {
     pub fn new(stacks: &StackPool, body: Body) -> Self {
         let stack = stacks.take();
-        let stack_limit = stack.limit().get();
+        let stack_use = StackUse { limit: stack.limit().get(), ..StackUse::default() };
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
             current::set_yielder(yielder);
             if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
                 current::record_panic(&*payload);
             }
         });
-        Self { coroutine: Some(coroutine), yielder: std::ptr::null(), stack_limit }
+        Self { coroutine: Some(coroutine), yielder: std::ptr::null(), stack: stack_use }
     }
 
     /// Runs up to the next yield point, in `context`; `None` when the body has returned.
     pub fn resume(&mut self, context: &Context<'_>) -> Option<Suspend> {
         let coroutine = self.coroutine.as_mut().expect("a finished fiber is not resumed");
-        context.enter_fiber(self.yielder, self.stack_limit);
+        context.enter_fiber(self.yielder, self.stack);
         let result = current::with_context(context, || coroutine.resume(()));
         self.yielder = context.yielder();
+        self.stack = context.stack();
         match result {
             CoroutineResult::Yield(suspend) => Some(suspend),
             CoroutineResult::Return(()) => None,

@@ -30,7 +30,8 @@ pub fn call_driver<R>(callback: &'static str, at: KIRQL, f: impl FnOnce() -> R) 
     let held_before = machine.held_locks();
     let outer = machine.enter_driver(DriverCall { callback, irql: at });
     crate::kernel::preempt(callback);
-    let result = f();
+    let (result, depth) = sim::measure_stack(f);
+    machine.note_driver_stack(depth);
     let now = sim::level();
     if now != at {
         let detail = format!("called at {}, returned at {}", irql_name(at), irql_name(now));

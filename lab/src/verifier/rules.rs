@@ -60,6 +60,8 @@ rules! {
     WAIT_AT_DISPATCH: "Nothing waits at DISPATCH_LEVEL or above, unless with a timeout of zero.",
         "wdm/nf-wdm-kewaitforsingleobject";
     OBJECT_NOT_INITIALIZED: "A dispatcher object is initialised before it is used.", "wdm/nf-wdm-keinitializeevent";
+    OBJECT_IN_PAGED_POOL: "Dispatcher objects and spin locks lie in resident memory.",
+        "wdm/nf-wdm-keinitializeevent; wdm/nf-wdm-keinitializespinlock";
     OBJECT_REINITIALIZED_WHILE_WAITED: "An event that something waits for is not initialised again.",
         "wdm/nf-wdm-keinitializeevent";
     OBJECT_FREED_WHILE_WAITED: "Memory that contains an object in use (an event waited for, a timer set) is not freed.",

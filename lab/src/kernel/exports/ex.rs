@@ -4,7 +4,7 @@ use windows_kernel_sys::{POOL_FLAGS, PVOID};
 
 use crate::fault;
 use crate::kernel::irql::{APC_LEVEL, DISPATCH_LEVEL};
-use crate::kernel::pool::Owner;
+use crate::kernel::pool::{Owner, PoolKind};
 use crate::kernel::{Machine, preempt};
 use crate::verifier::rules::POOL_BAD_REQUEST;
 use crate::verifier::{irql, violation};
@@ -27,8 +27,11 @@ crate::export! {
         if fault::should_fail(call) {
             return std::ptr::null_mut();
         }
-        let zero = !flags.contains(POOL_FLAGS::UNINITIALIZED);
-        Machine::current().allocate(number_of_bytes, tag, zero, Owner::Driver).cast()
+        let kind = PoolKind {
+            zero: !flags.contains(POOL_FLAGS::UNINITIALIZED),
+            paged: flags.contains(POOL_FLAGS::PAGED),
+        };
+        Machine::current().allocate(number_of_bytes, tag, kind, Owner::Driver).cast()
     }
 
     /// Frees pool. IRQL <= DISPATCH_LEVEL.

@@ -461,6 +461,31 @@ fn a_dpc_interrupts_the_driver_only_below_dispatch_level() {
 }
 
 #[test]
+fn every_import_of_the_driver_is_exported() {
+    let names: std::collections::BTreeSet<_> = crate::kernel::exports().map(|export| export.name).collect();
+    let missing: Vec<_> = NTOSKRNL_IMPORTS.iter().filter(|name| !names.contains(*name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(
+        crate::kernel::exports().all(|export| export.module == "ntoskrnl.exe" && !export.address.is_null())
+    );
+}
+
+#[test]
+fn the_stack_that_the_driver_uses_is_measured() {
+    #[inline(never)]
+    fn deep(levels: usize) -> usize {
+        let frame = std::hint::black_box([levels as u8; 1000]);
+        preempt("deep");
+        if levels == 0 { usize::from(frame[0]) } else { deep(levels - 1) + usize::from(frame[999] > 0) }
+    }
+    expect(run(|machine| {
+        assert_eq!(call_driver("Callback", PASSIVE_LEVEL, || deep(7)), 7);
+        let peak = machine.driver_stack_peak();
+        assert!((8000..12_000).contains(&peak), "{peak} bytes");
+    }));
+}
+
+#[test]
 fn debug_output_and_clocks() {
     expect(run(|machine| {
         // SAFETY: terminated strings, live variables.

@@ -94,6 +94,10 @@ const ACTIONS: &[(Rule, bool, Action)] = &[
         // SAFETY: memory of an event's size.
         unsafe { KeSetEvent(allocate(size_of::<KEVENT>()).cast(), 0, FALSE) };
     }),
+    (OBJECT_IN_PAGED_POOL, false, |_| {
+        // SAFETY: takes no pointers; then memory of a lock's size.
+        unsafe { KeAcquireSpinLockRaiseToDpc(ExAllocatePool2(POOL_FLAGS::PAGED.bits(), 16, TAG).cast()) };
+    }),
     (OBJECT_REINITIALIZED_WHILE_WAITED, false, |machine| {
         let event = waited_event(machine);
         // SAFETY: a live event.

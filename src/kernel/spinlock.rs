@@ -28,6 +28,12 @@ impl<T> SpinLock<T> {
     }
 }
 
+impl<T: Default> Default for SpinLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 impl<T: ?Sized> SpinLock<T> {
     /// Raises to DISPATCH_LEVEL and acquires. The level is lowered when the guard goes, and until then nothing can
     /// be called that needs `at`.

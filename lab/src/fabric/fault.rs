@@ -152,7 +152,7 @@ impl Faults {
                         next.push((delay, rewrite(&packet, |payload| flip(payload, *bit))));
                     }
                     Effect::Forge(forge) => {
-                        next.extend(forge(&transit).into_iter().map(|forged| (delay, forged)))
+                        next.extend(forge(&transit).into_iter().map(|forged| (delay, forged)));
                     }
                 }
             }
@@ -197,8 +197,8 @@ pub fn with_probability(
     probability: f64,
     mut random: impl FnMut() -> u64 + Send,
 ) -> impl FnMut(&Transit<'_>) -> bool + Send {
-    // Of the numbers below 2^53, so many match: exact, since a double holds them all.
-    let limit = (probability.clamp(0.0, 1.0) * (1u64 << 53) as f64) as u64;
+    // Of the numbers below 2^53 (the factor), so many match: exact, since a double holds them all.
+    let limit = (probability.clamp(0.0, 1.0) * 9_007_199_254_740_992.0) as u64;
     move |transit| on_send(transit) && (random() >> 11) < limit
 }
 

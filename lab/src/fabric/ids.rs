@@ -52,8 +52,8 @@ pub struct Guid(pub u64);
 
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d] = [48, 32, 16, 0].map(|shift| (self.0 >> shift) & 0xFFFF);
-        write!(f, "{a:04x}:{b:04x}:{c:04x}:{d:04x}")
+        let quarter = |shift: u32| (self.0 >> shift) & 0xFFFF;
+        write!(f, "{:04x}:{:04x}:{:04x}:{:04x}", quarter(48), quarter(32), quarter(16), quarter(0))
     }
 }
 

@@ -24,12 +24,13 @@ pub mod ids;
 pub mod manager;
 pub mod rate;
 pub mod topology;
+mod transit;
 pub mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::core::{Delivery, Fabric, FabricConfig, Output};
+pub use self::core::{Delivery, Fabric, FabricConfig, Output, PacketTap};
 pub use event::PortEvent;
 pub use ids::{Gid, Guid, Lid, Nanos, PKey, QKey, Qpn};
 pub use rate::{LinkSpeed, LinkWidth, Mtu, Rate};

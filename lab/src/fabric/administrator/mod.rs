@@ -150,7 +150,6 @@ impl Fabric {
         let is_query = matches!(header.method, Method::GET | Method::GET_TABLE);
         match header.attribute {
             Attribute::CLASS_PORT_INFO if header.method == Method::GET => Ok(self.class_port_info()),
-            Attribute::CLASS_PORT_INFO => Err(Status::REQ_INVALID),
             Attribute::PORT_INFO_RECORD if is_query => Ok(self.port_info_records(request)),
             Attribute::NODE_RECORD if is_query => Ok(self.node_records(request)),
             Attribute::PATH_RECORD if is_query => self.path_records(request),
@@ -158,7 +157,8 @@ impl Fabric {
             Attribute::MC_MEMBER_RECORD if header.method == Method::SET => self.join(request),
             Attribute::MC_MEMBER_RECORD if header.method == Method::DELETE => self.leave_group(request),
             Attribute::INFORM_INFO if header.method == Method::SET => self.subscribe(request),
-            Attribute::PORT_INFO_RECORD
+            Attribute::CLASS_PORT_INFO
+            | Attribute::PORT_INFO_RECORD
             | Attribute::NODE_RECORD
             | Attribute::PATH_RECORD
             | Attribute::MC_MEMBER_RECORD

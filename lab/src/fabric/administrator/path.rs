@@ -195,16 +195,15 @@ impl Fabric {
         let mut out = if is_switch { None } else { Some(source) };
         let mut capacity: Option<Capacity> = None;
         for _ in 0..MAX_HOPS {
-            let id = match out.take() {
-                Some(id) => id,
-                None => {
-                    let number = self.topology.node(node).switch()?.route(dlid)?;
-                    let id = self.topology.port_of(node, number)?;
-                    if number == 0 {
-                        return capacity.filter(|_| self.topology.port(id).has_lid(dlid));
-                    }
-                    id
+            let id = if let Some(id) = out.take() {
+                id
+            } else {
+                let number = self.topology.node(node).switch()?.route(dlid)?;
+                let id = self.topology.port_of(node, number)?;
+                if number == 0 {
+                    return capacity.filter(|_| self.topology.port(id).has_lid(dlid));
                 }
+                id
             };
             let port = self.topology.port(id);
             let link = port.link.filter(|link| link.up)?;

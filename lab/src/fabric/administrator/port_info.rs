@@ -27,7 +27,7 @@ impl Fabric {
                     info.capability_mask == asked.capability_mask
                 };
                 let same = [
-                    (mask::LID, self.lid_matches(key, wanted.key)),
+                    (mask::LID, self.lid_matches(*key, wanted.key)),
                     (mask::PORT_NUM, key.port_num == wanted.key.port_num),
                     (mask::OPTIONS, key.options == wanted.key.options),
                     (mask::GID_PREFIX, info.gid_prefix == asked.gid_prefix),
@@ -52,7 +52,7 @@ impl Fabric {
     }
 
     /// A LID selects the port that has it, counting LMC.
-    fn lid_matches(&self, key: &PortInfoRecordKey, wanted: PortInfoRecordKey) -> bool {
+    fn lid_matches(&self, key: PortInfoRecordKey, wanted: PortInfoRecordKey) -> bool {
         self.port_by_lid(wanted.lid).is_some_and(|id| self.topology.port(id).lid == key.lid)
     }
 

@@ -142,7 +142,10 @@ impl Bench {
         let packet = Packet::build(&headers, bytes.len(), |space| space.copy_from_slice(&bytes));
         self.arrived.clear();
         let id = self.host(from);
-        assert!(self.fabric.transmit(self.now, id, packet).is_empty(), "the fabric keeps what a manager gets");
+        assert!(
+            self.fabric.transmit(self.now, id, packet).is_empty(),
+            "the fabric keeps what a manager gets"
+        );
         self.settle();
         let arrived = std::mem::take(&mut self.arrived);
         arrived
@@ -213,11 +216,18 @@ impl Bench {
     }
 
     pub fn leave(&mut self, host: usize, mgid: Gid, join_state: u8) -> Result<McMemberRecord, Status> {
-        let record = McMemberRecord { mgid, port_gid: self.gid(host), join_state, ..McMemberRecord::default() };
+        let record =
+            McMemberRecord { mgid, port_gid: self.gid(host), join_state, ..McMemberRecord::default() };
         self.member(host, Method::DELETE, record, mask::JOIN)
     }
 
-    pub fn paths(&mut self, host: usize, method: Method, record: PathRecord, mask: u64) -> Result<Vec<PathRecord>, Status> {
+    pub fn paths(
+        &mut self,
+        host: usize,
+        method: Method,
+        record: PathRecord,
+        mask: u64,
+    ) -> Result<Vec<PathRecord>, Status> {
         self.query(host, method, Attribute::PATH_RECORD, mask, &record.to_bytes())
             .map(|records| records.iter().map(|bytes| PathRecord::parse_slice(bytes).unwrap()).collect())
     }

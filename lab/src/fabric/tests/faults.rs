@@ -97,7 +97,7 @@ fn probability_uses_the_callers_numbers() {
     let mut bench = Bench::new(2);
     let draws = Arc::new(AtomicU64::new(0));
     let count = draws.clone();
-    let random = move || if count.fetch_add(1, Ordering::Relaxed) % 2 == 0 { 0 } else { u64::MAX };
+    let random = move || if count.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { 0 } else { u64::MAX };
     let _guard = bench.fabric.add_fault(fault::with_probability(0.5, random), Effect::Drop);
     let reached: Vec<usize> = (0..6).map(|_| bench.send(0, bench.lid(1)).len()).collect();
     assert_eq!(reached, [0, 1, 0, 1, 0, 1]);
@@ -135,8 +135,9 @@ fn administrator_answers() {
     }
     {
         let before = bench.now;
-        let _late =
-            bench.fabric.add_fault(fault::sa_response(Attribute::MC_MEMBER_RECORD), Effect::Delay(5_000_000_000));
+        let _late = bench
+            .fabric
+            .add_fault(fault::sa_response(Attribute::MC_MEMBER_RECORD), Effect::Delay(5_000_000_000));
         assert_eq!(bench.ask(0, &request).len(), 1);
         assert!(bench.now - before >= 5_000_000_000);
     }

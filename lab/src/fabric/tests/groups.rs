@@ -1,6 +1,7 @@
 //! MCMemberRecord: IBA 15.2.5.17 and what OpenSM makes of it.
 
 use super::bench::{Bench, ipoib_mgid, mgid};
+use crate::fabric::FabricConfig;
 use crate::fabric::ids::{Gid, Guid, Lid, PKey, QKey};
 use crate::fabric::manager::{IpoibGroup, ManagerConfig, Members, Partition};
 use crate::fabric::rate::{LinkSpeed, LinkWidth, Mtu, Rate};
@@ -11,7 +12,6 @@ use crate::fabric::wire::sa::inform::InformInfo;
 use crate::fabric::wire::sa::mcmember::{McMemberRecord, mask};
 use crate::fabric::wire::sa::selector::Selector;
 use crate::fabric::wire::sa::{Notice, SaMad, Trap};
-use crate::fabric::FabricConfig;
 
 fn broadcast() -> Gid {
     ipoib_mgid(0x401B, 0xFFFF_FFFF)
@@ -75,7 +75,9 @@ fn creation_needs_every_component() {
 #[test]
 fn only_full_members_create() {
     let mut bench = Bench::new(1);
-    for (state, result) in [(2, Err(Status::REQ_INVALID)), (4, Err(Status::REQ_INVALID)), (1, Ok(())), (8, Ok(()))] {
+    for (state, result) in
+        [(2, Err(Status::REQ_INVALID)), (4, Err(Status::REQ_INVALID)), (1, Ok(())), (8, Ok(()))]
+    {
         assert_eq!(bench.create(0, mgid(state), state).map(|_| ()), result, "join state {state}");
     }
     assert_eq!(bench.create(0, mgid(1), 0).map(|_| ()), Err(Status::REQ_INVALID), "no join state");
@@ -286,12 +288,8 @@ fn resources_and_denial() {
 fn others_memberships_are_protected() {
     let mut bench = Bench::new(3);
     bench.create(0, mgid(1), 1).unwrap();
-    let leave = McMemberRecord {
-        mgid: mgid(1),
-        port_gid: bench.gid(0),
-        join_state: 1,
-        ..McMemberRecord::default()
-    };
+    let leave =
+        McMemberRecord { mgid: mgid(1), port_gid: bench.gid(0), join_state: 1, ..McMemberRecord::default() };
     assert_eq!(bench.member(1, Method::DELETE, leave, mask::JOIN), Err(Status::REQ_INVALID));
     // Host 1 joins host 2 by proxy; then host 0 may take it out again.
     let proxy = McMemberRecord { port_gid: bench.gid(2), ..leave };
@@ -320,21 +318,17 @@ fn queries_hide_members_from_the_untrusted() {
         .iter()
         .map(|bytes| McMemberRecord::parse_slice(bytes).unwrap())
         .collect();
-    assert_eq!(members.iter().map(|m| (m.port_gid, m.join_state)).collect::<Vec<_>>(), [
-        (bench.gid(0), 1),
-        (bench.gid(1), 4)
-    ]);
+    assert_eq!(
+        members.iter().map(|m| (m.port_gid, m.join_state)).collect::<Vec<_>>(),
+        [(bench.gid(0), 1), (bench.gid(1), 4)]
+    );
     request.sa.sm_key += 1;
     assert!(bench.ask(2, &request).is_empty(), "C15-0.1.5: a wrong key gets no answer");
     // No such group.
     let wanted = McMemberRecord { mgid: mgid(7), ..McMemberRecord::default() };
     assert_eq!(bench.member(2, Method::GET, wanted, mask::MGID), Err(Status::NO_RECORDS));
     // A Get that finds two.
-    assert_eq!(
-        bench.query(2, Method::GET, attribute, 0, &[]),
-        Err(Status::TOO_MANY_RECORDS),
-        "C15-0.1.30"
-    );
+    assert_eq!(bench.query(2, Method::GET, attribute, 0, &[]), Err(Status::TOO_MANY_RECORDS), "C15-0.1.30");
 }
 
 /// Traps 66 and 67 reach who subscribed, on its own QP, and stop when it unsubscribes.
@@ -370,7 +364,8 @@ fn group_reports() {
     };
     let change = |bench: &mut Bench, method, record: McMemberRecord| {
         // The answer goes to host 0; what arrives at host 1 is the report.
-        let request = SaMad::request(method, Attribute::MC_MEMBER_RECORD, 1, mask::CREATE, &record.to_bytes());
+        let request =
+            SaMad::request(method, Attribute::MC_MEMBER_RECORD, 1, mask::CREATE, &record.to_bytes());
         let source = crate::fabric::administrator::Source {
             lid: bench.lid(0),
             qpn: crate::fabric::Qpn::GSI,

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use super::bench::{Bench, mgid};
 use crate::fabric::ids::Lid;
 use crate::fabric::manager::{LidPolicy, ManagerConfig, Restart};
+use crate::fabric::topology::builder::LinkSettings;
 use crate::fabric::topology::{NodeKind, PortState};
 use crate::fabric::{Fabric, FabricConfig, Output, Topology};
-use crate::fabric::topology::builder::LinkSettings;
 
 /// What holds after any sweep.
 pub fn check(fabric: &Fabric) {
@@ -25,16 +25,13 @@ pub fn check(fabric: &Fabric) {
             }
         }
         // Both ends of a cable agree that it is up, and a port without one is Down.
-        match port.link {
-            Some(link) => {
-                let back = topology.port(link.peer).link.unwrap();
-                assert_eq!((back.peer, back.up), (id, link.up));
-                assert_eq!(port.state == PortState::Down, !link.up);
-            }
-            None => {
-                let is_switch = topology.node(port.node).switch().is_some();
-                assert!(port.state == PortState::Down || is_switch && port.number == 0);
-            }
+        if let Some(link) = port.link {
+            let back = topology.port(link.peer).link.unwrap();
+            assert_eq!((back.peer, back.up), (id, link.up));
+            assert_eq!(port.state == PortState::Down, !link.up);
+        } else {
+            let is_switch = topology.node(port.node).switch().is_some();
+            assert!(port.state == PortState::Down || is_switch && port.number == 0);
         }
     }
     // Every Active host is reached from every other by the forwarding tables, without a loop.
@@ -149,7 +146,8 @@ fn run(seed: u64, steps: &[Step]) -> (Vec<String>, Bench) {
                 }
             }
             Step::Restart(kind) => {
-                let restart = [Restart::Remember, Restart::ForgetGroups, Restart::ForgetAll][usize::from(kind)];
+                let restart =
+                    [Restart::Remember, Restart::ForgetGroups, Restart::ForgetAll][usize::from(kind)];
                 bench.fabric.restart_manager(now, restart, 1_000);
             }
             Step::Relid(random) => {

@@ -15,13 +15,16 @@ use crate::fabric::wire::mad::{Attribute, Method, Status};
 fn bring_up() {
     let mut bench = Bench::new(2);
     let lid = bench.lid(0);
-    assert_eq!(bench.take_events(0), [
-        PortEvent::LidChange { from: crate::fabric::Lid::NONE, to: lid },
-        PortEvent::SmChange,
-        PortEvent::ClientReregister,
-        PortEvent::Armed,
-        PortEvent::Active,
-    ]);
+    assert_eq!(
+        bench.take_events(0),
+        [
+            PortEvent::LidChange { from: crate::fabric::Lid::NONE, to: lid },
+            PortEvent::SmChange,
+            PortEvent::ClientReregister,
+            PortEvent::Armed,
+            PortEvent::Active,
+        ]
+    );
     let port = bench.fabric.port(bench.host(0));
     let master = bench.fabric.port(bench.fabric.manager().port().unwrap());
     assert_eq!((port.state, port.sm_lid), (PortState::Active, master.lid));
@@ -42,12 +45,7 @@ fn link_flap() {
     bench.fabric.set_link(bench.now, bench.host(1), true);
     bench.settle();
     let events = bench.take_events(1);
-    assert_eq!(events, [
-        PortEvent::Init,
-        PortEvent::ClientReregister,
-        PortEvent::Armed,
-        PortEvent::Active
-    ]);
+    assert_eq!(events, [PortEvent::Init, PortEvent::ClientReregister, PortEvent::Armed, PortEvent::Active]);
     assert_eq!((bench.lid(1), bench.fabric.port(bench.host(1)).counters.link_downed), (lid, 1));
     assert_eq!(bench.take_events(0), []);
 }
@@ -319,7 +317,10 @@ fn silent_before_the_first_sweep() {
     let request = bench.request(Method::GET, Attribute::CLASS_PORT_INFO, 0, &[]).to_bytes();
     let port = bench.fabric.manager().port().unwrap();
     let source = crate::fabric::administrator::Source { lid: bench.lid(0), ..Default::default() };
-    assert!(!bench.fabric.administer(bench.now, port, &source, &request).is_empty(), "a request for it is no restart");
+    assert!(
+        !bench.fabric.administer(bench.now, port, &source, &request).is_empty(),
+        "a request for it is no restart"
+    );
     bench.fabric.restart_manager(bench.now, Restart::Remember, 0);
     assert!(bench.fabric.administer(bench.now, port, &source, &request).is_empty());
     bench.settle();

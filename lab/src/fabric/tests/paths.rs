@@ -48,7 +48,8 @@ fn by_gid_and_by_lid() {
 #[test]
 fn unknown_ends() {
     let mut bench = Bench::new(2);
-    let wanted = PathRecord { dgid: bench.gid(1), sgid: bench.gid(0), dlid: Lid(0x999), ..PathRecord::default() };
+    let wanted =
+        PathRecord { dgid: bench.gid(1), sgid: bench.gid(0), dlid: Lid(0x999), ..PathRecord::default() };
     let mut status = |wanted, bits| bench.paths(0, Method::GET, wanted, bits).map(|paths| paths.len());
     let nobody = PathRecord { dgid: Gid::new(Gid::LINK_LOCAL_PREFIX, Guid(1)), ..wanted };
     assert_eq!(status(nobody, mask::DGID | mask::SGID), Err(Status::REQ_INVALID_GID));
@@ -68,7 +69,9 @@ fn selectors() {
     let base = PathRecord { dgid: bench.gid(1), sgid: bench.gid(0), ..PathRecord::default() };
     let ends = mask::DGID | mask::SGID;
     let mut ask = |wanted, bits| {
-        bench.paths(0, Method::GET, wanted, ends | bits).map(|paths| (paths[0].mtu, paths[0].rate, paths[0].packet_lifetime))
+        bench
+            .paths(0, Method::GET, wanted, ends | bits)
+            .map(|paths| (paths[0].mtu, paths[0].rate, paths[0].packet_lifetime))
     };
     let edr = Rate::of(LinkWidth::X4, LinkSpeed::Edr).code();
     let mtu = |mtu_selector, mtu: Mtu| PathRecord { mtu_selector, mtu: mtu.code(), ..base };
@@ -102,7 +105,8 @@ fn least_of_the_way() {
     let b = topology.add_channel_adapter("b", Guid(0x200), 1, Mtu::B4096).unwrap();
     let manager = topology.add_manager("manager", Guid(0x300), Mtu::B4096).unwrap();
     let left = topology.add_switch("left", Guid(0x400), 4, settings).unwrap();
-    let right = topology.add_switch("right", Guid(0x500), 4, LinkSettings { mtu: Mtu::B1024, ..settings }).unwrap();
+    let right =
+        topology.add_switch("right", Guid(0x500), 4, LinkSettings { mtu: Mtu::B1024, ..settings }).unwrap();
     topology.connect((a, 1), (left, 1), settings).unwrap();
     topology.connect((manager, 1), (left, 2), settings).unwrap();
     topology.connect((left, 3), (right, 3), slow).unwrap();
@@ -185,12 +189,7 @@ fn half_of_the_world() {
 fn multicast_path() {
     let mut bench = Bench::new(2);
     let group = bench.create(0, mgid(1), 1).unwrap();
-    let wanted = PathRecord {
-        dgid: mgid(1),
-        sgid: bench.gid(0),
-        dlid: Lid(0xC999),
-        ..PathRecord::default()
-    };
+    let wanted = PathRecord { dgid: mgid(1), sgid: bench.gid(0), dlid: Lid(0xC999), ..PathRecord::default() };
     let path = bench.paths(0, Method::GET, wanted, mask::DGID | mask::SGID).unwrap()[0];
     assert_eq!((path.dlid, path.pkey, path.mtu), (group.mlid, group.pkey, group.mtu));
     assert_eq!(bench.paths(0, Method::GET, wanted, mask::DGID | mask::DLID), Err(Status::NO_RECORDS));

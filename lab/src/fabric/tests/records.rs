@@ -19,9 +19,8 @@ fn port_info_by_lid() {
     for offset in 0..2 {
         let key = PortInfoRecordKey { lid: Lid(bench.lid(1).0 + offset), ..Default::default() };
         let record = PortInfoRecord { key, ..PortInfoRecord::default() };
-        let got = bench
-            .query(0, Method::GET, Attribute::PORT_INFO_RECORD, mask::LID, &record.to_bytes())
-            .unwrap();
+        let got =
+            bench.query(0, Method::GET, Attribute::PORT_INFO_RECORD, mask::LID, &record.to_bytes()).unwrap();
         let got = PortInfoRecord::parse_slice(&got[0]).unwrap();
         let port = bench.fabric.port(bench.host(1));
         assert_eq!(got.key, PortInfoRecordKey { lid: port.lid, port_num: 1, options: 0 });
@@ -44,10 +43,17 @@ fn port_info_tables() {
         ..PortInfoRecord::default()
     };
     let ask = |bench: &mut Bench, bits| {
-        bench.query(0, Method::GET_TABLE, Attribute::PORT_INFO_RECORD, bits, &active.to_bytes()).unwrap().len()
+        bench
+            .query(0, Method::GET_TABLE, Attribute::PORT_INFO_RECORD, bits, &active.to_bytes())
+            .unwrap()
+            .len()
     };
     assert_eq!(ask(&mut bench, 0), 3 + 1 + 37, "hosts, manager, switch");
-    assert_eq!(ask(&mut bench, mask::PORT_STATE), 3 + 1 + 1 + 4, "ends, the switch's port 0, its ports in use");
+    assert_eq!(
+        ask(&mut bench, mask::PORT_STATE),
+        3 + 1 + 1 + 4,
+        "ends, the switch's port 0, its ports in use"
+    );
     // Who is a subnet manager? The way a client finds out: by the IsSM bit alone (IBA 15.2.5.3).
     let mut request = bench.request(
         Method::GET_TABLE,

@@ -69,7 +69,10 @@ fn incast_is_held_back_not_lost() {
     let time = serialisation(LinkWidth::X4, LinkSpeed::Edr, len);
     assert!(arrivals.windows(2).all(|pair| pair[1] - pair[0] >= time));
     for host in 1..5 {
-        assert!(bench.fabric.free_at(bench.host(host)) > now + 3 * 50 * time, "host {host} was not held back");
+        assert!(
+            bench.fabric.free_at(bench.host(host)) > now + 3 * 50 * time,
+            "host {host} was not held back"
+        );
     }
     assert_eq!(bench.fabric.drops().total(), 0);
 }
@@ -267,11 +270,8 @@ fn partitions_are_enforced() {
 #[test]
 fn limited_members_do_not_talk() {
     let partition = Partition { members: Members::All { full: false }, ..Partition::default() };
-    let manager = ManagerConfig {
-        partitions: vec![partition],
-        enforce_partitions: false,
-        ..ManagerConfig::default()
-    };
+    let manager =
+        ManagerConfig { partitions: vec![partition], enforce_partitions: false, ..ManagerConfig::default() };
     let mut bench = Bench::with(2, manager);
     let packet = bench.datagram(0, bench.lid(1), PKey::DEFAULT_LIMITED, 8);
     assert!(bench.send_packet(0, packet).is_empty());

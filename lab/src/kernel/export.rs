@@ -21,7 +21,7 @@ unsafe impl Send for Export {}
 ///
 /// The body runs inside [`sim::contain`](crate::sim::contain): a panic of the lab must not unwind into the driver.
 ///
-/// ```ignore
+/// ```text
 /// export! {
 ///     "ntoskrnl.exe";
 ///     /// IRQL <= DISPATCH_LEVEL (wdm/nf-wdm-kesetevent).

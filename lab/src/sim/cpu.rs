@@ -76,6 +76,8 @@ pub(super) struct ThreadState {
     /// Unparked while not parked: the next park returns at once.
     pub permit: bool,
     pub fiber: Option<Fiber>,
+    /// The level to go on at: threads may park at any below [`LEVEL_MASKED`].
+    level: u8,
     body: Option<Body>,
 }
 
@@ -235,7 +237,7 @@ impl Cpu {
 
 impl Thread {
     pub fn new(id: u64, name: String, cpus: Vec<Arc<Cpu>>, body: Body) -> Self {
-        let state = ThreadState { run: Run::Ready, permit: false, fiber: None, body: Some(body) };
+        let state = ThreadState { run: Run::Ready, permit: false, fiber: None, level: 0, body: Some(body) };
         Self { id, name, cpus, state: Lock::new(state) }
     }
 
@@ -304,6 +306,10 @@ pub(super) fn step(sim: &Sim, cpu: &CpuHandle) -> Option<u32> {
             let fiber = {
                 let mut state = thread.state.lock();
                 state.run = Run::Running;
+                let level = std::mem::take(&mut state.level);
+                if level > 0 {
+                    cpu.0.level.store(level, Ordering::Relaxed);
+                }
                 match state.fiber.take() {
                     Some(fiber) => Ok(fiber),
                     None => Err(state.body.take()),
@@ -415,6 +421,7 @@ fn settle_thread(sim: &Sim, cpu: &Cpu, thread: &Arc<Thread>, fiber: Fiber, suspe
             cpu.state.lock().thread = None;
             let mut state = thread.state.lock();
             state.fiber = Some(fiber);
+            state.level = cpu.level.swap(0, Ordering::Relaxed);
             if state.permit {
                 state.permit = false;
                 state.run = Run::Ready;

@@ -14,6 +14,7 @@ use super::{Mode, Nanos, Outcome, Sim, sync};
 const GUARD: usize = 4096;
 
 thread_local! {
+    static SPINS: Cell<u32> = const { Cell::new(0) };
     static CURRENT: Cell<*const Context<'static>> = const { Cell::new(ptr::null()) };
 }
 
@@ -214,6 +215,7 @@ pub fn preempt() {
     let give_way = match context.sim.mode() {
         Mode::Deterministic => context.sim.world().preemption_draw(),
         Mode::Threaded => {
+            end_if_stopping(context);
             level == 0 && points.is_multiple_of(64) && cpu.0.thread_waiting.load(Ordering::Relaxed)
         }
     };
@@ -224,7 +226,12 @@ pub fn preempt() {
 
 /// Blocks the current thread until [`Sim::unpark`]; returns at once if that came first. May return early too, so
 /// callers loop. An `idle` wait is one that may last for ever, as a worker's for work.
+///
+/// # Panics
+/// At [`LEVEL_MASKED`] or above, and in a DPC.
 pub fn park(what: &'static str, idle: bool) {
+    let level = level();
+    assert!(level < LEVEL_MASKED, "a wait for {what} at level {level}");
     suspend(Suspend::Park { what, idle });
 }
 
@@ -242,9 +249,30 @@ pub fn sleep(duration: Nanos) {
 
 /// Gives way once while the lock named by `key` is held by another CPU. The caller tries again after.
 pub fn spin_wait(key: usize) {
-    match get().map(|context| context.sim.mode()) {
-        Some(Mode::Deterministic) => suspend(Suspend::Spin(key)),
-        _ => std::hint::spin_loop(),
+    let Some(context) = get() else {
+        std::hint::spin_loop();
+        return;
+    };
+    if context.sim.mode() == Mode::Deterministic {
+        suspend(Suspend::Spin(key));
+        return;
+    }
+    end_if_stopping(context);
+    // The holder's OS thread may have been descheduled, with this one in its place.
+    let spins = SPINS.get().wrapping_add(1);
+    SPINS.set(spins);
+    if spins.is_multiple_of(64) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
+    }
+}
+
+/// Threaded mode: lets an OS thread out of code that would never end by itself, as a spin on the lock of a context
+/// that broke a rule.
+fn end_if_stopping(context: &Context<'_>) {
+    if context.sim.world().stopping.load(Ordering::Relaxed) {
+        suspend_for_ever();
     }
 }
 

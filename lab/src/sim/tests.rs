@@ -273,6 +273,71 @@ fn threaded_mode_runs_threads_dpcs_and_events_on_real_cores() {
 }
 
 #[test]
+fn a_thread_that_parks_raised_leaves_its_cpu_to_others_and_goes_on_raised() {
+    let sim = Sim::owned(SimConfig::default());
+    let cpu = sim.add_cpu("cpu");
+    let log = Log::default();
+    let raised = Arc::clone(&log);
+    sim.spawn(std::slice::from_ref(&cpu), "raised", move || {
+        set_level(1);
+        sleep(MILLISECOND);
+        assert_eq!(level(), 1);
+        raised.lock().unwrap().push("raised");
+        set_level(0);
+    });
+    let other = Arc::clone(&log);
+    sim.spawn(&[cpu], "other", move || {
+        assert_eq!(level(), 0);
+        other.lock().unwrap().push("other");
+    });
+    assert_eq!(sim.run_to_idle(SECOND), Outcome::Idle);
+    assert_eq!(*log.lock().unwrap(), ["other", "raised"]);
+}
+
+#[test]
+fn a_wait_queue_wakes_who_waits_for_what_came_true() {
+    for mode in [Mode::Deterministic, Mode::Threaded] {
+        let sim = Sim::owned(SimConfig { mode, ..SimConfig::default() });
+        let cpus = pair(&sim);
+        let shared = Arc::new((WaitQueue::default(), AtomicU32::new(0)));
+        let waiting = Arc::clone(&shared);
+        let waiter = sim.spawn(&cpus[..1], "waiter", move || {
+            let (queue, value) = &*waiting;
+            let seen = queue.wait("a value of 3", false, || {
+                let value = value.load(Ordering::Relaxed);
+                (value >= 3).then_some(value)
+            });
+            assert_eq!(seen, 3);
+        });
+        sim.spawn(&cpus[1..], "setter", move || {
+            for value in 1..=3 {
+                sleep(100 * MICROSECOND);
+                shared.1.store(value, Ordering::Relaxed);
+                shared.0.notify_all(&current().unwrap());
+            }
+        });
+        assert_eq!(sim.run_until(20 * SECOND, |_| waiter.ended()), Outcome::Done);
+    }
+}
+
+#[test]
+fn a_threaded_run_ends_though_a_cpu_spins_on_the_lock_of_one_that_broke_a_rule() {
+    let sim = Sim::owned(SimConfig::threaded(1));
+    let cpus = pair(&sim);
+    sim.spawn(&cpus[..1], "spinner", || {
+        loop {
+            spin_wait(7);
+        }
+    });
+    sim.spawn(&cpus[1..], "bad", || {
+        sleep(MILLISECOND);
+        current().unwrap().record_violation("SomeRule", "SomeCall", "because");
+        suspend_for_ever()
+    });
+    assert_eq!(sim.run_to_idle(20 * SECOND).rule(), Some("SomeRule"));
+}
+
+#[test]
 fn threaded_mode_finds_a_deadlock() {
     let sim = Sim::owned(SimConfig::threaded(1));
     let cpus = pair(&sim);

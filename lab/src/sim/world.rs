@@ -263,9 +263,21 @@ impl Sim {
         lines
     }
 
+    /// A report of how a run ended: the outcome, the seed that replays it, and the last of the trace.
+    pub fn report(&self, outcome: &Outcome) -> String {
+        let mut report = format!("{outcome}\nseed {}, {:?}, at {} ns", self.seed(), self.mode(), self.now());
+        let lines = self.trace_lines();
+        for line in &lines[lines.len().saturating_sub(40)..] {
+            report.push('\n');
+            report.push_str(line);
+        }
+        report
+    }
+
     /// Ends the simulation: drops pending events and what never ran, abandons the coroutines that did, and joins
     /// the OS threads of threaded mode. Must not be called from inside it.
     pub fn shutdown(&self) {
+        assert!(current::current().is_none(), "a simulation is not shut down from inside");
         self.0.stopping.store(true, Ordering::Release);
         self.0.events_changed.notify_all();
         let cpus = self.0.cpus.lock().clone();

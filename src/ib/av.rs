@@ -111,3 +111,34 @@ impl Av {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grh_goes_into_the_vector_in_network_order() {
+        let mut attributes = AvAttributes {
+            port_number: 1,
+            dlid: 0xC001,
+            sl: 2,
+            rate: IB_PATH_RECORD_RATE_40_GBS,
+            path_bits: 0,
+            grh: Some(Grh {
+                destination: [0xFF; 16],
+                source: [0xFE; 16],
+                flow_label: 0x000A_BCDE,
+                traffic_class: 0x12,
+                hop_limit: 0xFF,
+            }),
+        };
+        let raw = attributes.raw();
+        assert_eq!(raw.dlid.to_wire(), [0xC0, 0x01]);
+        assert_eq!(raw.grh_valid, TRUE);
+        let grh = raw.grh;
+        assert_eq!({ grh.ver_class_flow }.to_wire(), [0x61, 0x2A, 0xBC, 0xDE]);
+        assert_eq!((grh.hop_limit, grh.dest_gid.raw, grh.src_gid.raw), (0xFF, [0xFF; 16], [0xFE; 16]));
+        attributes.grh = None;
+        assert_eq!(attributes.raw().grh_valid, FALSE);
+    }
+}

@@ -333,3 +333,67 @@ const fn by_width(width: u8, codes: [u8; 4]) -> u8 {
         _ => x1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windows_kernel_sys::Zeroable;
+
+    fn port(width: u8, speed: u8, extended: u8) -> ib_port_attr_t {
+        let mut raw = ib_port_attr_t::zeroed();
+        (raw.active_width, raw.active_speed, raw.ext_active_speed) = (width, speed, extended);
+        raw
+    }
+
+    #[test]
+    fn rates_follow_width_and_speed() {
+        let cases = [
+            (IB_LINK_WIDTH_ACTIVE_4X, IB_LINK_SPEED_ACTIVE_2_5, 0, 8_000_000_000, IB_PATH_RECORD_RATE_10_GBS),
+            (IB_LINK_WIDTH_ACTIVE_4X, IB_LINK_SPEED_ACTIVE_5, 0, 16_000_000_000, IB_PATH_RECORD_RATE_20_GBS),
+            (IB_LINK_WIDTH_ACTIVE_4X, IB_LINK_SPEED_ACTIVE_10, 0, 32_000_000_000, IB_PATH_RECORD_RATE_40_GBS),
+            (IB_LINK_WIDTH_ACTIVE_1X, IB_LINK_SPEED_ACTIVE_10, 0, 8_000_000_000, IB_PATH_RECORD_RATE_10_GBS),
+            (
+                IB_LINK_WIDTH_ACTIVE_4X,
+                IB_LINK_SPEED_ACTIVE_10,
+                IB_LINK_SPEED_EXT_ACTIVE_25,
+                100_000_000_000,
+                IB_PATH_RECORD_RATE_100_GBS,
+            ),
+            (
+                IB_LINK_WIDTH_ACTIVE_12X,
+                IB_LINK_SPEED_ACTIVE_10,
+                IB_LINK_SPEED_EXT_ACTIVE_14,
+                163_636_363_632,
+                IB_PATH_RECORD_RATE_168_GBS,
+            ),
+            (0, 0, 0, 0, IB_PATH_RECORD_RATE_2_5_GBS),
+        ];
+        for (width, speed, extended, rate, code) in cases {
+            let raw = port(width, speed, extended);
+            let port = PortAttributes(&raw);
+            assert_eq!((port.data_rate(), port.rate_code()), (rate, code), "{width} {speed} {extended}");
+        }
+    }
+
+    #[test]
+    fn the_full_membership_of_a_partition_is_preferred() {
+        let mut table = [0x7FFF, 0x0001, 0x8001, 0xFFFF].map(ib_net16_t::new);
+        let mut raw = port(2, 1, 0);
+        raw.num_pkeys = 4;
+        raw.p_pkey_table = table.as_mut_ptr();
+        let port = PortAttributes(&raw);
+        assert_eq!(port.pkey_index(0x8001), Some(2));
+        assert_eq!(port.pkey_index(0x0001), Some(2));
+        assert_eq!(port.pkey_index(0xFFFF), Some(3));
+        assert_eq!(port.pkey_index(0x8002), None);
+        raw.num_pkeys = 2;
+        assert_eq!(PortAttributes(&raw).pkey_index(0x8001), Some(1), "the limited one if it is alone");
+    }
+
+    #[test]
+    fn tables_that_are_absent_are_empty() {
+        let raw = port(2, 1, 0);
+        let port = PortAttributes(&raw);
+        assert!(port.gids().next().is_none() && port.pkeys().next().is_none());
+    }
+}

@@ -333,3 +333,51 @@ unsafe extern "win64" fn on_leave<A: Client>(context: *mut c_void) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> JoinRequest {
+        let mut mgid = [0; 16];
+        mgid[..4].copy_from_slice(&[0xFF, 0x12, 0x40, 0x1B]);
+        JoinRequest { mgid, port_guid: 1, pkey: 0xFFFF, pkey_index: 0, state: JoinState::Full, create: None }
+    }
+
+    #[test]
+    fn a_join_names_group_scope_and_state_only() {
+        let record = member_record(&request());
+        assert_eq!((record.scope(), record.join_state()), (2, IB_JOIN_STATE_FULL));
+        assert_eq!(({ record.qkey }.get(), record.mtu, record.rate, record.pkt_life), (0, 0, 0, 0));
+        let record = member_record(&JoinRequest { state: JoinState::SendOnly, ..request() });
+        assert_eq!(record.join_state(), IB_JOIN_STATE_SEND_ONLY);
+    }
+
+    #[test]
+    fn a_creation_says_exactly_what_it_wants_and_leaves_the_rest() {
+        let group = GroupParameters {
+            qkey: 0x0B1B,
+            mtu_code: Some(IB_MTU_LEN_2048),
+            rate_code: Some(IB_PATH_RECORD_RATE_10_GBS),
+            packet_life: None,
+            sl: 1,
+            flow_label: 0x000F_FFFF,
+            hop_limit: 0xFE,
+            traffic_class: 7,
+        };
+        let record = member_record(&JoinRequest { create: Some(group), ..request() });
+        assert_eq!({ record.qkey }.to_wire(), [0, 0, 0x0B, 0x1B]);
+        assert_eq!((record.mtu, record.rate, record.pkt_life, record.tclass), (0x84, 0x83, 0, 7));
+        assert_eq!({ record.sl_flow_hop }.to_wire(), [0x1F, 0xFF, 0xFF, 0xFE]);
+    }
+
+    #[test]
+    fn a_member_record_is_read_as_it_was_written() {
+        let mut record = member_record(&request());
+        record.sl_flow_hop = ib_member_rec_t::sl_flow_hop(9, 0x0001_2345, 3);
+        (record.mlid, record.mtu, record.rate) = (ib_net16_t::new(0xC007), 0x84, 0x87);
+        let member = Member::from_raw(&record);
+        assert_eq!((member.sl, member.flow_label, member.hop_limit), (9, 0x0001_2345, 3));
+        assert_eq!((member.mlid, member.mtu_code, member.rate_code, member.scope), (0xC007, 4, 7, 2));
+    }
+}

@@ -288,3 +288,28 @@ impl Qp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::QpState;
+
+    const ALL: [QpState; 5] =
+        [QpState::Reset, QpState::Init, QpState::ReadyToReceive, QpState::ReadyToSend, QpState::Error];
+
+    #[test]
+    fn transitions_are_those_of_table_91() {
+        let allowed = |from: QpState| ALL.map(|to| from.can_become(to));
+        assert_eq!(allowed(QpState::Reset), [true, true, false, false, true]);
+        assert_eq!(allowed(QpState::Init), [true, true, true, false, true]);
+        assert_eq!(allowed(QpState::ReadyToReceive), [true, false, false, true, true]);
+        assert_eq!(allowed(QpState::ReadyToSend), [true, false, false, true, true]);
+        assert_eq!(allowed(QpState::Error), [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_state_survives_the_word_it_is_kept_in() {
+        for state in ALL {
+            assert_eq!(QpState::from_raw(state.raw()), state);
+        }
+    }
+}

@@ -319,3 +319,76 @@ impl Mad<'_> {
         Some(PathRecord::from_raw(unsafe { &*record.as_ptr().cast::<ib_path_rec_t>() }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer with one path record to LID 0x0042.
+    fn answer() -> [u8; MAD_BLOCK_SIZE] {
+        let mut bytes = [0; MAD_BLOCK_SIZE];
+        bytes[16..18].copy_from_slice(&[0x00, 0x35]);
+        bytes[44..46].copy_from_slice(&[0x00, 0x08]);
+        let record = &mut bytes[IB_SA_MAD_HDR_SIZE..];
+        record[8..24].fill(0xD6);
+        record[24..40].fill(0x56);
+        record[40..42].copy_from_slice(&[0x00, 0x42]);
+        record[44..48].copy_from_slice(&[0x00, 0x12, 0x34, 0x01]);
+        record[50..52].copy_from_slice(&[0xFF, 0xFF]);
+        record[52..54].copy_from_slice(&[0xAB, 0xC5]);
+        record[54..57].copy_from_slice(&[0x84, 0x86, 0x92]);
+        bytes
+    }
+
+    fn element(mad: &mut [u8]) -> ib_mad_element_t {
+        let mut element = ib_mad_element_t::zeroed();
+        element.size = mad.len() as u32;
+        element.p_mad_buf = mad.as_mut_ptr().cast();
+        element
+    }
+
+    fn ask(status: ib_api_status_t, count: u32, mad: Option<&mut [u8]>) -> Result<PathRecord, QueryError> {
+        let mut record = ib_query_rec_t::zeroed();
+        (record.status, record.result_cnt) = (status, count);
+        let mut element = mad.map(element);
+        record.p_result_mad = element.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+        // SAFETY: a record like the access layer's.
+        unsafe { outcome(&record) }
+    }
+
+    #[test]
+    fn a_path_record_is_read_in_the_order_of_the_wire() {
+        let path = ask(IB_SUCCESS, 1, Some(&mut answer())).expect("a record");
+        assert_eq!((path.destination, path.source), ([0xD6; 16], [0x56; 16]));
+        assert_eq!((path.dlid, path.pkey, path.sl), (0x0042, 0xFFFF, 5));
+        assert_eq!((path.flow_label, path.hop_limit), (0x1234, 1));
+        assert_eq!((path.mtu_code, path.rate_code, path.packet_life), (4, 6, 0x12));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_short_or_about_something_else_is_malformed() {
+        assert_eq!(ask(IB_SUCCESS, 1, None), Err(QueryError::Malformed));
+        for size in [0, 20, IB_SA_MAD_HDR_SIZE, IB_SA_MAD_HDR_SIZE + 63] {
+            assert_eq!(ask(IB_SUCCESS, 1, Some(&mut answer()[..size])), Err(QueryError::Malformed), "{size}");
+        }
+        let mut other = answer();
+        other[17] = 0x38;
+        assert_eq!(ask(IB_SUCCESS, 1, Some(&mut other)), Err(QueryError::Malformed));
+        let mut close = answer();
+        close[45] = 7;
+        assert_eq!(ask(IB_SUCCESS, 1, Some(&mut close)), Err(QueryError::Malformed));
+    }
+
+    #[test]
+    fn no_record_refused_late_and_cancelled_are_told_apart() {
+        assert_eq!(ask(IB_SUCCESS, 0, Some(&mut answer())), Err(QueryError::NoRecord));
+        let mut refused = answer();
+        refused[4..6].copy_from_slice(&[0x03, 0x00]);
+        assert_eq!(ask(IB_REMOTE_ERROR, 0, Some(&mut refused)), Err(QueryError::NoRecord));
+        refused[4..6].copy_from_slice(&[0x02, 0x00]);
+        assert_eq!(ask(IB_REMOTE_ERROR, 0, Some(&mut refused)), Err(QueryError::Refused(0x0200)));
+        assert_eq!(ask(IB_TIMEOUT, 0, None), Err(QueryError::TimedOut));
+        assert_eq!(ask(IB_CANCELED, 0, None), Err(QueryError::Cancelled));
+        assert!(matches!(ask(IB_ERROR, 0, None), Err(QueryError::Failed(_))));
+    }
+}

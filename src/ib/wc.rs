@@ -141,3 +141,74 @@ fn decode(entry: &ib_wc_t) -> Completion {
     };
     Completion { wr_id: entry.wr_id, outcome }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(wr_id: u64, options: ib_recv_opt_t) -> ib_wc_t {
+        let mut entry = ib_wc_t::zeroed();
+        entry.wr_id = wr_id;
+        entry.wc_type = IB_WC_RECV;
+        entry.length = 140;
+        entry.recv = ib_wc_recv {
+            ud: ib_wc_ud {
+                recv_opt: options,
+                remote_qp: ib_net32_t::new(0x0012_3456),
+                remote_lid: ib_net16_t::new(0x00AB),
+                remote_sl: 3,
+                path_bits: 1,
+                ..Default::default()
+            },
+        };
+        entry
+    }
+
+    #[test]
+    fn a_receive_says_whether_there_is_a_grh() {
+        let with = decode(&receive(1, ib_recv_opt_t::IB_RECV_OPT_GRH_VALID));
+        let Ok(Done::Received(message)) = with.outcome else { panic!("{with:?}") };
+        assert!(message.has_grh);
+        assert_eq!((message.remote_qpn, message.remote_lid, message.sl), (0x0012_3456, 0x00AB, 3));
+        let without = decode(&receive(1, ib_recv_opt_t::empty()));
+        assert!(matches!(without.outcome, Ok(Done::Received(Received { has_grh: false, .. }))));
+    }
+
+    #[test]
+    fn an_error_is_an_error_whatever_else_the_entry_holds() {
+        let mut entry = receive(7, ib_recv_opt_t::IB_RECV_OPT_GRH_VALID);
+        entry.status = IB_WCS_WR_FLUSHED_ERR;
+        let completion = decode(&entry);
+        assert_eq!(completion.wr_id, 7);
+        assert!(completion.outcome.is_err_and(WcError::is_flush));
+    }
+
+    #[test]
+    fn completions_come_in_the_order_of_the_done_list_even_after_a_move() {
+        let mut batch = CompletionBatch::<4>::new();
+        let first = batch.free_list();
+        // An access layer that fills entries from the front but links them the other way round.
+        // SAFETY: the free list has four entries.
+        let done = unsafe {
+            let second = (*first).p_next;
+            (*first).wr_id = 1;
+            (*first).p_next = ptr::null_mut();
+            (*second).wr_id = 2;
+            (*second).p_next = first;
+            second
+        };
+        batch.filled_from(done);
+        let moved = batch;
+        assert_eq!((moved.len(), moved.is_full()), (2, false));
+        let mut ids = moved.iter().map(|completion| completion.wr_id);
+        assert_eq!((ids.next(), ids.next(), ids.next()), (Some(2), Some(1), None));
+    }
+
+    #[test]
+    fn an_empty_done_list_is_an_empty_batch() {
+        let mut batch = CompletionBatch::<2>::new();
+        let _ = batch.free_list();
+        batch.filled_from(ptr::null());
+        assert!(batch.is_empty() && batch.iter().next().is_none());
+    }
+}

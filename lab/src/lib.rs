@@ -8,3 +8,5 @@ pub mod fault;
 pub mod kernel;
 pub mod verifier;
 pub mod fabric;
+pub mod hca;
+pub mod ibal;

@@ -1,10 +1,9 @@
 //! Address vectors: the path that a datagram takes (IBA vol. 1 §11.2.2).
 
-use std::sync::Mutex;
+use crate::sim::Lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::handle::Handle;
-use super::lock;
 use crate::fabric::ids::Gid;
 
 /// Global route of an address vector.
@@ -16,8 +15,8 @@ pub struct GlobalRoute {
     pub flow_label: u32,
     /// Hop limit.
     pub hop_limit: u8,
-    /// Source GID, one of the port's.
-    pub sgid: Gid,
+    /// Index of the source GID in the port's table: the GID itself is read when a packet is sent.
+    pub sgid_index: u8,
     /// Destination GID.
     pub dgid: Gid,
 }
@@ -46,24 +45,24 @@ pub struct Av {
     pub handle: Handle,
     /// Protection domain.
     pub pd: Handle,
-    attr: Mutex<AvAttr>,
+    attr: Lock<AvAttr>,
     users: AtomicU32,
 }
 
 impl Av {
     /// A new address vector.
     pub fn new(handle: Handle, pd: Handle, attr: AvAttr) -> Self {
-        Self { handle, pd, attr: Mutex::new(attr), users: AtomicU32::new(0) }
+        Self { handle, pd, attr: Lock::new(attr), users: AtomicU32::new(0) }
     }
 
     /// Its attributes now.
     pub fn attr(&self) -> AvAttr {
-        *lock(&self.attr)
+        *self.attr.lock()
     }
 
     /// Replaces them.
     pub fn modify(&self, attr: AvAttr) {
-        *lock(&self.attr) = attr;
+        *self.attr.lock() = attr;
     }
 
     /// A posted send starts to use it.

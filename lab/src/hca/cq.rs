@@ -4,11 +4,10 @@
 //! notification): a notification is asked for the *next* entry. Entries that are already there when it is asked
 //! for never cause one, so a consumer polls again after it rearms.
 
+use crate::sim::Lock;
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
 use super::handle::Handle;
-use super::lock;
 
 /// What a completion says, independent of the layout in which the driver reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +103,17 @@ pub enum Pushed {
     Overrun,
 }
 
+/// What is to happen after a callback returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCallback {
+    /// Nothing.
+    Rest,
+    /// Queue the DPC once more: an entry for which the consumer had rearmed came meanwhile.
+    Again,
+    /// The queue was closed and nobody calls the consumer any longer.
+    Closed,
+}
+
 /// Where the completion callback is. It never runs twice at once for one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Callback {
@@ -121,23 +131,33 @@ struct Inner {
     closing: bool,
 }
 
+/// The consumer's completion callback, called from a DPC.
+pub type Notify = Box<dyn Fn(Handle) + Send + Sync>;
+
 /// A completion queue.
-#[derive(Debug)]
 pub struct Cq {
     /// Its handle.
     pub handle: Handle,
     /// Entries that it holds.
     pub depth: usize,
-    inner: Mutex<Inner>,
+    notify: Notify,
+    inner: Lock<Inner>,
+}
+
+impl std::fmt::Debug for Cq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cq").field("handle", &self.handle).field("depth", &self.depth).finish_non_exhaustive()
+    }
 }
 
 impl Cq {
-    /// An empty, unarmed queue for `depth` entries.
-    pub fn new(handle: Handle, depth: usize) -> Self {
+    /// An empty, unarmed queue for `depth` entries, whose consumer is called by `notify`.
+    pub fn new(handle: Handle, depth: usize, notify: Notify) -> Self {
         Self {
             handle,
             depth,
-            inner: Mutex::new(Inner {
+            notify,
+            inner: Lock::new(Inner {
                 entries: VecDeque::new(),
                 armed: None,
                 callback: Callback::Idle,
@@ -149,7 +169,7 @@ impl Cq {
 
     /// Adds an entry.
     pub fn push(&self, completion: Completion) -> Pushed {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         if inner.overrun {
             return Pushed::Quiet;
         }
@@ -182,12 +202,12 @@ impl Cq {
 
     /// Takes the oldest entry.
     pub fn poll(&self) -> Option<Completion> {
-        lock(&self.inner).entries.pop_front()
+        self.inner.lock().entries.pop_front()
     }
 
     /// Asks for a callback at the next entry.
     pub fn arm(&self, arm: Arm) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         // Asking for any entry includes asking for solicited ones (§11.4.2.2).
         if inner.armed != Some(Arm::Next) {
             inner.armed = Some(arm);
@@ -196,7 +216,7 @@ impl Cq {
 
     /// Drops the entries of one queue pair's older life, as a transition to RESET does. Returns how many.
     pub fn purge(&self, qpn: u32) -> usize {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let before = inner.entries.len();
         inner.entries.retain(|entry| entry.qpn != qpn);
         before - inner.entries.len()
@@ -204,7 +224,7 @@ impl Cq {
 
     /// Entries that nobody polled yet.
     pub fn len(&self) -> usize {
-        lock(&self.inner).entries.len()
+        self.inner.lock().entries.len()
     }
 
     /// No entry waits.
@@ -214,32 +234,37 @@ impl Cq {
 
     /// Has the queue been overrun?
     pub fn is_overrun(&self) -> bool {
-        lock(&self.inner).overrun
+        self.inner.lock().overrun
     }
 
-    /// The DPC starts. `false`: the queue was closed meanwhile, do not call the consumer.
-    pub fn callback_begins(&self) -> bool {
-        let mut inner = lock(&self.inner);
+    /// The completion DPC: calls the consumer, unless the queue was closed meanwhile.
+    pub fn run_callback(&self) -> AfterCallback {
+        {
+            let mut inner = self.inner.lock();
+            if inner.closing {
+                inner.callback = Callback::Idle;
+                return AfterCallback::Closed;
+            }
+            inner.callback = Callback::Running { again: false };
+        }
+        (self.notify)(self.handle);
+        let mut inner = self.inner.lock();
+        let again = inner.callback == Callback::Running { again: true };
         if inner.closing {
             inner.callback = Callback::Idle;
-            return false;
+            AfterCallback::Closed
+        } else if again {
+            inner.callback = Callback::Queued;
+            AfterCallback::Again
+        } else {
+            inner.callback = Callback::Idle;
+            AfterCallback::Rest
         }
-        inner.callback = Callback::Running { again: false };
-        true
-    }
-
-    /// The consumer's callback returned. `true`: an entry for which it had rearmed came meanwhile, so the DPC is to
-    /// be queued once more.
-    pub fn callback_ends(&self) -> bool {
-        let mut inner = lock(&self.inner);
-        let again = inner.callback == Callback::Running { again: true } && !inner.closing;
-        inner.callback = if again { Callback::Queued } else { Callback::Idle };
-        again
     }
 
     /// No new callback from here on. `true`: none is queued or under way either, so the queue may go at once.
     pub fn close(&self) -> bool {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.closing = true;
         inner.callback == Callback::Idle
     }
@@ -249,9 +274,10 @@ impl Cq {
 mod tests {
     use super::super::handle::Kind;
     use super::*;
+    use std::sync::{Arc, Weak};
 
     fn cq(depth: usize) -> Cq {
-        Cq::new(Handle { hca: 0, kind: Kind::Cq, serial: 1 }, depth)
+        Cq::new(Handle { hca: 0, kind: Kind::Cq, serial: 1 }, depth, Box::new(|_| ()))
     }
 
     fn entry(wr_id: u64) -> Completion {
@@ -283,26 +309,31 @@ mod tests {
     #[test]
     fn an_entry_before_the_rearm_does_not_notify() {
         let cq = cq(8);
-        cq.push(entry(1));
+        assert_eq!(cq.push(entry(1)), Pushed::Quiet);
         cq.arm(Arm::Next);
-        assert!(cq.callback_begins());
-        assert!(!cq.callback_ends());
         assert_eq!(cq.len(), 1);
+        assert_eq!(cq.push(entry(2)), Pushed::Notify);
     }
 
     /// An entry that comes while the callback still runs, after it rearmed, makes it run again, not twice at once.
     #[test]
     fn a_rearm_inside_the_callback_runs_it_again_afterwards() {
-        let cq = cq(8);
+        let cq = Arc::new_cyclic(|weak: &Weak<Cq>| {
+            let weak = weak.clone();
+            let notify = move |_| {
+                let cq = weak.upgrade().unwrap();
+                if cq.poll().is_some_and(|entry| entry.wr_id == 1) {
+                    cq.arm(Arm::Next);
+                    assert_eq!(cq.push(entry(2)), Pushed::Quiet);
+                }
+            };
+            Cq::new(Handle { hca: 0, kind: Kind::Cq, serial: 1 }, 8, Box::new(notify))
+        });
         cq.arm(Arm::Next);
         assert_eq!(cq.push(entry(1)), Pushed::Notify);
-        assert!(cq.callback_begins());
-        cq.poll();
-        cq.arm(Arm::Next);
-        assert_eq!(cq.push(entry(2)), Pushed::Quiet);
-        assert!(cq.callback_ends());
-        assert!(cq.callback_begins());
-        assert!(!cq.callback_ends());
+        assert_eq!(cq.run_callback(), AfterCallback::Again);
+        assert_eq!(cq.run_callback(), AfterCallback::Rest);
+        assert!(cq.is_empty());
     }
 
     /// §11.4.2.2: solicited notification ignores unsolicited success, and takes errors.
@@ -344,7 +375,7 @@ mod tests {
         cq.arm(Arm::Next);
         assert_eq!(cq.push(entry(1)), Pushed::Notify);
         assert!(!cq.close());
-        assert!(!cq.callback_begins());
+        assert_eq!(cq.run_callback(), AfterCallback::Closed);
         assert!(cq.close());
     }
 }

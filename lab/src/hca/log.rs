@@ -1,11 +1,10 @@
 //! The typed log of an HCA: what was created, destroyed, moved and called, when, at which IRQL and in which
 //! callback. The timeline of the main job and the tests of the fixed decisions read it.
 
+use crate::sim::Lock;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use super::handle::{Handle, Kind};
-use super::lock;
 use super::qp_state::QpState;
 
 /// One thing that happened.
@@ -102,13 +101,13 @@ struct Inner {
 /// The log of one HCA.
 #[derive(Debug, Default)]
 pub struct Log {
-    inner: Mutex<Inner>,
+    inner: Lock<Inner>,
 }
 
 impl Log {
     /// Notes an event.
     pub fn note(&self, at: u64, irql: u8, cause: &str, event: Event) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         match &event {
             Event::Created(handle) => *inner.created.entry(handle.kind).or_default() += 1,
             Event::Destroyed(handle) => *inner.destroyed.entry(handle.kind).or_default() += 1,
@@ -124,37 +123,37 @@ impl Log {
 
     /// Counts a verb.
     pub fn verb(&self, verb: &'static str, irql: u8) {
-        *lock(&self.inner).verbs.entry((verb, irql)).or_default() += 1;
+        *self.inner.lock().verbs.entry((verb, irql)).or_default() += 1;
     }
 
     /// All events so far, oldest first.
     pub fn entries(&self) -> Vec<Entry> {
-        lock(&self.inner).entries.clone()
+        self.inner.lock().entries.clone()
     }
 
     /// Events from index `from` on, for a reader that follows the log.
     pub fn entries_from(&self, from: usize) -> Vec<Entry> {
-        lock(&self.inner).entries.get(from..).unwrap_or_default().to_vec()
+        self.inner.lock().entries.get(from..).unwrap_or_default().to_vec()
     }
 
     /// Objects of a kind created so far.
     pub fn created(&self, kind: Kind) -> u64 {
-        lock(&self.inner).created.get(&kind).copied().unwrap_or(0)
+        self.inner.lock().created.get(&kind).copied().unwrap_or(0)
     }
 
     /// Objects of a kind destroyed so far.
     pub fn destroyed(&self, kind: Kind) -> u64 {
-        lock(&self.inner).destroyed.get(&kind).copied().unwrap_or(0)
+        self.inner.lock().destroyed.get(&kind).copied().unwrap_or(0)
     }
 
     /// How often each verb was called, by the IRQL of the caller.
     pub fn verbs(&self) -> BTreeMap<(&'static str, u8), u64> {
-        lock(&self.inner).verbs.clone()
+        self.inner.lock().verbs.clone()
     }
 
     /// Calls of one verb at any IRQL.
     pub fn calls(&self, verb: &str) -> u64 {
-        lock(&self.inner).verbs.iter().filter(|((name, _), _)| *name == verb).map(|(_, n)| n).sum()
+        self.inner.lock().verbs.iter().filter(|((name, _), _)| *name == verb).map(|(_, n)| n).sum()
     }
 }
 

@@ -15,9 +15,11 @@ pub const PAGE: u64 = 4096;
 
 /// Physical memory of one machine.
 pub trait Physical {
-    /// Where the byte at physical address `pa` lies in this process; valid up to the end of its page. `None` if
-    /// no live allocation has that page.
-    fn locate(&self, pa: u64) -> Option<NonNull<u8>>;
+    /// Where the `length` bytes at physical address `pa`, all in one page, lie in this process.
+    ///
+    /// # Errors
+    /// What is wrong with the address: no live allocation has all of the bytes.
+    fn locate(&self, pa: u64, length: usize) -> Result<NonNull<u8>, &'static str>;
 }
 
 /// What a region covers.
@@ -90,8 +92,10 @@ pub enum Fault {
     NoMemory {
         /// The element.
         element: Element,
-        /// The physical address without memory.
+        /// The physical address.
         pa: u64,
+        /// What is wrong with it.
+        why: &'static str,
     },
 }
 
@@ -102,9 +106,7 @@ impl fmt::Display for Fault {
             Fault::ForeignDomain(e) => (e, "the region belongs to another protection domain".to_owned()),
             Fault::OutOfBounds(e) => (e, "the element leaves its region".to_owned()),
             Fault::ReadOnly(e) => (e, "a receive into a region without local write access".to_owned()),
-            Fault::NoMemory { element, pa } => {
-                (element, format!("no allocation has physical address {pa:#x}"))
-            }
+            Fault::NoMemory { element, pa, why } => (element, format!("physical address {pa:#x} {why}")),
         };
         write!(f, "element {:#x}+{:#x}, key {:#x}: {why}", element.address, element.length, element.lkey)
     }
@@ -188,8 +190,8 @@ fn walk(
         let mut left = u64::from(element.length);
         while left > 0 {
             let (pa, contiguous) = region.translate(address).ok_or(Fault::OutOfBounds(element))?;
-            let here = memory.locate(pa).ok_or(Fault::NoMemory { element, pa })?;
             let n = contiguous.min(left);
+            let here = memory.locate(pa, n as usize).map_err(|why| Fault::NoMemory { element, pa, why })?;
             if !piece(here, n as usize) {
                 return Ok(());
             }
@@ -219,7 +221,7 @@ pub fn total(elements: &[Element]) -> u64 {
     elements.iter().map(|e| u64::from(e.length)).sum()
 }
 
-/// Appends the bytes that `elements` name to `to`.
+/// Copies the bytes that `elements` name to `to`, which is as long as they are ([`total`]).
 ///
 /// # Errors
 /// The first element that cannot be read.
@@ -228,18 +230,14 @@ pub fn gather(
     memory: &impl Physical,
     pd: Handle,
     elements: &[Element],
-    to: &mut Vec<u8>,
+    mut to: &mut [u8],
 ) -> Result<(), Fault> {
     walk(keys, memory, pd, elements, false, |from, n| {
-        let at = to.len();
-        to.reserve(n);
-        // SAFETY: `locate` vouches for the bytes from `from` to the end of its page, and `walk` never crosses one;
-        // `reserve` made room for `n` bytes behind `at`, which the copy initialises before the length says so. The
-        // two cannot overlap: one is the machine's memory, the other this vector's.
-        unsafe {
-            std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().add(at), n);
-            to.set_len(at + n);
-        }
+        let Some((place, rest)) = std::mem::take(&mut to).split_at_mut_checked(n) else { return false };
+        // SAFETY: `locate` vouches for the `n` bytes at `from`;
+        // `place` is `n` bytes long. The two cannot overlap: one is the machine's memory, the other this process's.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), place.as_mut_ptr(), n) };
+        to = rest;
         true
     })
 }
@@ -261,8 +259,7 @@ pub fn scatter(
         let mut done = 0;
         while done < n && !part.is_empty() {
             let k = part.len().min(n - done);
-            // SAFETY: `locate` vouches for the bytes from `to` to the end of its page, `walk` keeps `n` inside it
-            // and `done + k <= n`; the source is a slice of this process that no machine owns.
+            // SAFETY: `locate` vouches for the `n` bytes at `to` and `done + k <= n`; the source is a slice of this process that no machine owns.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to.as_ptr().add(done), k) };
             done += k;
             part = &part[k..];
@@ -286,10 +283,10 @@ mod tests {
     struct Pages(RefCell<BTreeMap<u64, Box<[u8; PAGE as usize]>>>);
 
     impl Physical for Pages {
-        fn locate(&self, pa: u64) -> Option<NonNull<u8>> {
+        fn locate(&self, pa: u64, _length: usize) -> Result<NonNull<u8>, &'static str> {
             let mut pages = self.0.borrow_mut();
-            let page = pages.get_mut(&(pa / PAGE))?;
-            NonNull::new(&raw mut page[(pa % PAGE) as usize])
+            let page = pages.get_mut(&(pa / PAGE)).ok_or("is no memory")?;
+            NonNull::new(&raw mut page[(pa % PAGE) as usize]).ok_or("is null")
         }
     }
 
@@ -342,7 +339,7 @@ mod tests {
         let (table, pages, pd) = fixture();
         let list = [element(7 * PAGE + 4090, 6, 1), element(3 * PAGE, 10, 1)];
         scatter(&table, &pages, pd, &list, &[b"hello", b"", b" world"]).unwrap();
-        let mut read = Vec::new();
+        let mut read = vec![0; total(&list) as usize];
         gather(&table, &pages, pd, &list, &mut read).unwrap();
         assert_eq!(&read[..11], b"hello world");
         assert_eq!(read.len(), 16);
@@ -353,10 +350,10 @@ mod tests {
     fn ranges_are_one_behind_the_other() {
         let (table, pages, pd) = fixture();
         scatter(&table, &pages, pd, &[element(0x1000 + 0x7fe, 4, 3)], &[b"abcd"]).unwrap();
-        let mut read = Vec::new();
-        gather(&table, &pages, pd, &[element(7 * PAGE + 4094, 2, 1), element(3 * PAGE, 2, 1)], &mut read)
-            .unwrap();
-        assert_eq!(read, b"abcd");
+        let mut read = [0; 4];
+        let list = [element(7 * PAGE + 4094, 2, 1), element(3 * PAGE, 2, 1)];
+        gather(&table, &pages, pd, &list, &mut read).unwrap();
+        assert_eq!(&read, b"abcd");
     }
 
     /// §10.6.3: each access rule is checked.
@@ -382,7 +379,7 @@ mod tests {
         let element = element(7 * PAGE + 4000, 200, 1);
         assert_eq!(
             check(&table, &pages, pd, &[element], false),
-            Err(Fault::NoMemory { element, pa: 8 * PAGE })
+            Err(Fault::NoMemory { element, pa: 8 * PAGE, why: "is no memory" })
         );
     }
 }

@@ -7,14 +7,15 @@
 //! Lock order: attributes, send queue, receive queue, completion queue.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, RwLock};
 
 use super::av::Av;
-use super::cq::{Completion, CompletionKind, Cq, Receive, Status};
+use super::cq::{Completion, CompletionKind, Cq, Pushed, Receive, Status};
 use super::handle::Handle;
 use super::mem::Element;
 use super::qp_state::{self, Modify, PathAttr, QpState, Refused, Service};
-use super::{lock, read, write};
+use super::{read, write};
+use crate::sim::{Lock, LockGuard};
 
 /// Sizes that a queue pair was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,10 @@ pub struct SendQueue {
     pub psn: u32,
     /// Has the engine an event to come back to this queue?
     pub scheduled: bool,
+    /// No packet before this time (static rate control).
+    pub not_before: u64,
+    /// Life of the queue pair, as in [`Attrs::epoch`].
+    pub epoch: u32,
 }
 
 /// Requests of the receive queue.
@@ -145,10 +150,12 @@ pub struct RecvQueue {
     pub requests: VecDeque<RecvRequest>,
     /// Slots taken.
     pub used: u32,
+    /// Life of the queue pair, as in [`Attrs::epoch`].
+    pub epoch: u32,
 }
 
-/// Completions to push after a transition, each with its queue.
-pub type Flushed = Vec<(Arc<Cq>, Completion)>;
+/// What pushing completions calls for, each with its queue: done after the locks are gone.
+pub type Notices = Vec<(Arc<Cq>, Pushed)>;
 
 /// What a transition did.
 #[derive(Debug)]
@@ -181,8 +188,8 @@ pub struct Qp {
     /// Sizes.
     pub caps: Caps,
     attrs: RwLock<Attrs>,
-    send: Mutex<SendQueue>,
-    recv: Mutex<RecvQueue>,
+    send: Lock<SendQueue>,
+    recv: Lock<RecvQueue>,
 }
 
 impl Qp {
@@ -205,8 +212,8 @@ impl Qp {
             recv_cq,
             caps,
             attrs: RwLock::new(Attrs::reset(0)),
-            send: Mutex::default(),
-            recv: Mutex::default(),
+            send: Lock::default(),
+            recv: Lock::default(),
         }
     }
 
@@ -216,13 +223,13 @@ impl Qp {
     }
 
     /// The send queue.
-    pub fn send(&self) -> MutexGuard<'_, SendQueue> {
-        lock(&self.send)
+    pub fn send(&self) -> LockGuard<'_, SendQueue> {
+        self.send.lock()
     }
 
     /// The receive queue.
-    pub fn recv(&self) -> MutexGuard<'_, RecvQueue> {
-        lock(&self.recv)
+    pub fn recv(&self) -> LockGuard<'_, RecvQueue> {
+        self.recv.lock()
     }
 
     /// Requests posted and not completed, sends then receives.
@@ -314,24 +321,28 @@ impl Qp {
         }
     }
 
-    /// The completion of a finished send: an entry if it is signaled or failed.
-    pub fn finish_send(
+    /// Completes a send that was taken out of `queue` in life `epoch`: pushes an entry if it is signaled or failed,
+    /// unless the queue pair was reset meanwhile.
+    pub fn complete_send(
         &self,
         queue: &mut SendQueue,
         epoch: u32,
         request: &SendRequest,
         status: Status,
         length: u32,
-    ) -> Option<Completion> {
+    ) -> Pushed {
         if let Some(av) = &request.av {
             av.release();
         }
+        if queue.epoch != epoch {
+            return Pushed::Quiet;
+        }
         if status == Status::Success && !request.signaled {
             queue.silent += 1;
-            return None;
+            return Pushed::Quiet;
         }
         let slots = 1 + std::mem::take(&mut queue.silent);
-        Some(Completion {
+        self.send_cq.push(Completion {
             wr_id: request.wr_id,
             kind: CompletionKind::Send,
             status,
@@ -344,44 +355,46 @@ impl Qp {
         })
     }
 
-    /// The completion of a receive.
-    pub fn finish_recv(
+    /// Completes a receive that was taken out of `queue`.
+    pub fn complete_recv(
         &self,
-        epoch: u32,
+        queue: &RecvQueue,
         wr_id: u64,
         status: Status,
         length: u32,
+        solicited: bool,
         receive: Receive,
-    ) -> Completion {
-        Completion {
+    ) -> Pushed {
+        self.recv_cq.push(Completion {
             wr_id,
             kind: CompletionKind::Recv,
             status,
             length,
             qpn: self.qpn,
-            epoch,
+            epoch: queue.epoch,
             slots: 1,
-            solicited: false,
+            solicited,
             receive,
-        }
+        })
     }
 
-    /// Takes every send out as flushed.
-    pub fn flush_sends(&self, epoch: u32, flushed: &mut Flushed) {
+    /// Completes every send as flushed.
+    pub fn flush_sends(&self, notices: &mut Notices) {
         let mut send = self.send();
+        let epoch = send.epoch;
         while let Some(request) = send.requests.pop_front() {
-            if let Some(completion) = self.finish_send(&mut send, epoch, &request, Status::Flushed, 0) {
-                flushed.push((Arc::clone(&self.send_cq), completion));
-            }
+            let pushed = self.complete_send(&mut send, epoch, &request, Status::Flushed, 0);
+            note(notices, &self.send_cq, pushed);
         }
     }
 
-    /// Takes every receive out as flushed.
-    pub fn flush_recvs(&self, epoch: u32, flushed: &mut Flushed) {
+    /// Completes every receive as flushed.
+    pub fn flush_recvs(&self, notices: &mut Notices) {
         let mut recv = self.recv();
         while let Some(request) = recv.requests.pop_front() {
-            let completion = self.finish_recv(epoch, request.wr_id, Status::Flushed, 0, Receive::default());
-            flushed.push((Arc::clone(&self.recv_cq), completion));
+            let pushed =
+                self.complete_recv(&recv, request.wr_id, Status::Flushed, 0, false, Receive::default());
+            note(notices, &self.recv_cq, pushed);
         }
     }
 
@@ -403,11 +416,11 @@ impl Qp {
                     av.release();
                 }
             }
-            let scheduled = send.scheduled;
-            *send = SendQueue { scheduled, ..SendQueue::default() };
+            let epoch = attrs.epoch + 1;
+            *send = SendQueue { scheduled: send.scheduled, epoch, ..SendQueue::default() };
             let mut recv = self.recv();
-            *recv = RecvQueue::default();
-            *attrs = Attrs::reset(attrs.epoch + 1);
+            *recv = RecvQueue { epoch, ..RecvQueue::default() };
+            *attrs = Attrs::reset(epoch);
             self.send_cq.purge(self.qpn);
             self.recv_cq.purge(self.qpn);
             return Ok(Moved { from, to: QpState::Reset, qkey: None, kick: false });
@@ -446,9 +459,20 @@ impl Qp {
         Some(from)
     }
 
+    /// Was an event asked for when the send queue has drained? Asked once only.
+    pub fn take_drained_notice(&self) -> bool {
+        std::mem::take(&mut write(&self.attrs).notify_drained)
+    }
+
     /// Advances the expected PSN of a connected queue pair.
     pub fn set_rq_psn(&self, psn: u32) {
         write(&self.attrs).rq_psn = psn & 0xff_ffff;
+    }
+}
+
+fn note(notices: &mut Notices, cq: &Arc<Cq>, pushed: Pushed) {
+    if pushed != Pushed::Quiet {
+        notices.push((Arc::clone(cq), pushed));
     }
 }
 
@@ -463,7 +487,7 @@ mod tests {
     }
 
     fn qp(all_signaled: bool) -> Qp {
-        let cq = Arc::new(Cq::new(handle(Kind::Cq), 64));
+        let cq = Arc::new(Cq::new(handle(Kind::Cq), 64, Box::new(|_| ())));
         let caps = Caps { sq_depth: 4, rq_depth: 4, sq_sge: 2, rq_sge: 2, max_inline: 16, all_signaled };
         Qp::new(handle(Kind::Qp), 0x48, Service::Ud, handle(Kind::Pd), Arc::clone(&cq), cq, caps)
     }
@@ -498,11 +522,14 @@ mod tests {
         RecvRequest { wr_id, elements: Vec::new() }
     }
 
-    /// Completes the oldest send.
+    /// Completes the oldest send and polls.
     fn run_one(qp: &Qp) -> Option<Completion> {
         let mut queue = qp.send();
         let request = queue.requests.pop_front().unwrap();
-        qp.finish_send(&mut queue, qp.attrs().epoch, &request, Status::Success, 0)
+        let epoch = queue.epoch;
+        qp.complete_send(&mut queue, epoch, &request, Status::Success, 0);
+        drop(queue);
+        qp.send_cq.poll()
     }
 
     /// §10.8.5.1: slots of unsignaled sends come back with the next polled completion, not before.
@@ -544,10 +571,11 @@ mod tests {
         qp.post_recv(recv(3)).unwrap();
         qp.modify(&Modify::to(QpState::Error)).unwrap();
         qp.post_recv(recv(4)).unwrap();
-        let mut flushed = Flushed::new();
-        qp.flush_sends(0, &mut flushed);
-        qp.flush_recvs(0, &mut flushed);
-        let ids: Vec<_> = flushed.iter().map(|(_, c)| (c.wr_id, c.status)).collect();
+        let mut notices = Notices::new();
+        qp.flush_sends(&mut notices);
+        qp.flush_recvs(&mut notices);
+        let ids: Vec<_> =
+            std::iter::from_fn(|| qp.send_cq.poll()).map(|entry| (entry.wr_id, entry.status)).collect();
         assert_eq!(ids, [1, 2, 3, 4].map(|id| (id, Status::Flushed)));
     }
 

@@ -1,0 +1,652 @@
+//! Queue pairs and completion queues: life, states, posting and polling.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ibal_sys::*;
+
+use super::{DISPATCH, NO_RESOURCES, PASSIVE, address, fails, give, notice, verbs};
+use crate::hca::cq::{Arm, Completion, CompletionKind, Cq, Status};
+use crate::hca::mem::{Element, Fault, Physical};
+use crate::hca::qp::{Caps, PostError, Qp, RecvRequest, SendRequest};
+use crate::hca::qp_state::{Attributes, Modify, PathAttr, QpState, Refused, Service};
+use crate::hca::rules::{QP_MEMORY_FREED, QP_MEMORY_NOT_REGISTERED, QP_STATE, QP_TOO_MANY_ELEMENTS};
+use crate::hca::{Handle, Kind};
+use crate::ibal::objects::{Client, Object};
+use crate::ibal::{Ibal, MAKES_RESOURCES};
+use crate::kernel::irql::DISPATCH_LEVEL;
+use crate::verifier;
+
+impl Ibal {
+    fn cq<T>(&self, handle: *mut T, verb: &str) -> (Handle, Arc<Cq>) {
+        match self.resolve(handle, Kind::Cq, verb) {
+            (handle, Object::Cq(cq)) => (handle, cq),
+            (handle, _) => unreachable!("{handle} is entered as what it is"),
+        }
+    }
+
+    fn qp<T>(&self, handle: *mut T, verb: &str) -> (Handle, Arc<Qp>) {
+        match self.resolve(handle, Kind::Qp, verb) {
+            (handle, Object::Qp(qp)) => (handle, qp),
+            (handle, _) => unreachable!("{handle} is entered as what it is"),
+        }
+    }
+}
+
+verbs! {
+    /// PASSIVE_LEVEL (`ib_create_cq`). The queue is not armed.
+    [PASSIVE] fn create_cq(ibal, h_ca: ib_ca_handle_t, p_cq_create: *mut ib_cq_create_t,
+        cq_context: *const c_void, cq_event_cb: ib_pfn_event_cb_t, ph_cq: *mut ib_cq_handle_t) -> ib_api_status_t
+    {
+        let (ca, _) = ibal.resolve(h_ca, Kind::Ca, "create_cq");
+        if p_cq_create.is_null() || ph_cq.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's request, checked not to be null.
+        let create = unsafe { p_cq_create.read_unaligned() };
+        // A wait object instead of a callback is for user mode; an IPoIB driver has no thread to wait.
+        let Some(callback) = create.pfn_comp_cb else { return IB_INVALID_SETTING };
+        if !create.h_wait_obj.is_null() {
+            return IB_INVALID_SETTING;
+        }
+        if create.size == 0 || create.size > ibal.hca.limits.cqes {
+            return IB_INVALID_CQ_SIZE;
+        }
+        ibal.check_lifetime(Kind::Cq, MAKES_RESOURCES, "made", "create_cq");
+        if fails("create_cq") {
+            return NO_RESOURCES;
+        }
+        let context = cq_context.expose_provenance();
+        let caller = Arc::downgrade(&ibal);
+        let notify = move |cq: Handle| {
+            let Some(ibal) = caller.upgrade() else { return };
+            ibal.call_driver("completion callback", DISPATCH_LEVEL, || {
+                // SAFETY: the driver's own callback, with its queue and its context.
+                unsafe { callback(cq.to_ptr(), std::ptr::with_exposed_provenance_mut(context)) };
+            });
+        };
+        let Some(cq) = ibal.hca.create_cq(create.size, Box::new(notify)) else { return NO_RESOURCES };
+        let (handle, depth) = (cq.handle, cq.depth);
+        ibal.enter(handle, Some(ca), Object::Cq(cq), Client { context, event: cq_event_cb });
+        // SAFETY: the caller's pointers, checked not to be null.
+        unsafe {
+            give(&raw mut (*p_cq_create).size, depth as u32);
+            give(ph_cq, handle.to_ptr());
+        }
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_modify_cq`). This adapter does not resize.
+    [PASSIVE] fn modify_cq(ibal, h_cq: ib_cq_handle_t, _p_size: *mut u32) -> ib_api_status_t {
+        ibal.cq(h_cq, "modify_cq");
+        IB_UNSUPPORTED
+    }
+
+    /// PASSIVE_LEVEL (`ib_query_cq`).
+    [PASSIVE] fn query_cq(ibal, h_cq: ib_cq_handle_t, p_size: *mut u32) -> ib_api_status_t {
+        let (_, cq) = ibal.cq(h_cq, "query_cq");
+        if p_size.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's pointer, checked not to be null.
+        unsafe { give(p_size, cq.depth as u32) };
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_destroy_cq`). It is gone when no callback runs any longer.
+    [PASSIVE] fn destroy_cq(ibal, h_cq: ib_cq_handle_t, destroy_cb: ib_pfn_destroy_cb_t) -> ib_api_status_t {
+        let (notice, latch) = notice(destroy_cb);
+        let (handle, object) = ibal.begin_destroy(h_cq, Kind::Cq, notice, "destroy_cq");
+        if let Object::Cq(cq) = object
+            && ibal.hca.close_cq(&cq)
+        {
+            ibal.release(handle, "destroy_cq");
+        }
+        if let Some(latch) = latch {
+            ibal.wait(&latch, "destroy_cq");
+        }
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_create_qp`). The queue pair is in RESET.
+    [PASSIVE] fn create_qp(ibal, h_pd: ib_pd_handle_t, p_qp_create: *mut ib_qp_create_t,
+        qp_context: *const c_void, qp_event_cb: ib_pfn_event_cb_t, ph_qp: *mut ib_qp_handle_t) -> ib_api_status_t
+    {
+        let (pd, _) = ibal.resolve(h_pd, Kind::Pd, "create_qp");
+        if p_qp_create.is_null() || ph_qp.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's request, checked not to be null.
+        let create = unsafe { p_qp_create.read_unaligned() };
+        let service = match create.qp_type {
+            IB_QPT_UNRELIABLE_DGRM => Service::Ud,
+            IB_QPT_RELIABLE_CONN => return IB_UNSUPPORTED,
+            _ => return IB_INVALID_SETTING,
+        };
+        if !create.h_srq.is_null() {
+            return IB_UNSUPPORTED;
+        }
+        let (_, send_cq) = ibal.cq(create.h_sq_cq, "create_qp");
+        let (_, recv_cq) = ibal.cq(create.h_rq_cq, "create_qp");
+        let limits = &ibal.hca.limits;
+        if create.sq_depth > limits.wrs || create.rq_depth > limits.wrs {
+            return IB_INVALID_MAX_WRS;
+        }
+        if create.sq_sge > limits.sges || create.rq_sge > limits.sges {
+            return IB_INVALID_MAX_SGE;
+        }
+        if create.sq_max_inline > limits.inline {
+            return IB_INVALID_SETTING;
+        }
+        ibal.check_lifetime(Kind::Qp, MAKES_RESOURCES, "made", "create_qp");
+        if fails("create_qp") {
+            return NO_RESOURCES;
+        }
+        let caps = Caps {
+            sq_depth: create.sq_depth,
+            rq_depth: create.rq_depth,
+            sq_sge: create.sq_sge,
+            rq_sge: create.rq_sge,
+            max_inline: create.sq_max_inline,
+            all_signaled: create.sq_signaled != FALSE,
+        };
+        let Some(qp) = ibal.hca.create_qp(service, pd, send_cq, recv_cq, caps) else { return NO_RESOURCES };
+        let handle = qp.handle;
+        let client = Client { context: qp_context.expose_provenance(), event: qp_event_cb };
+        ibal.enter(handle, Some(pd), Object::Qp(qp), client);
+        // SAFETY: the caller's pointer, checked not to be null.
+        unsafe { give(ph_qp, handle.to_ptr()) };
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_query_qp`).
+    [PASSIVE] fn query_qp(ibal, h_qp: ib_qp_handle_t, p_qp_attr: *mut ib_qp_attr_t) -> ib_api_status_t {
+        let (_, qp) = ibal.qp(h_qp, "query_qp");
+        if p_qp_attr.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        if fails("query_qp") {
+            return IB_INSUFFICIENT_RESOURCES;
+        }
+        // SAFETY: the caller's pointer, checked not to be null.
+        unsafe { give(p_qp_attr, described(&qp)) };
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_modify_qp`).
+    [PASSIVE] fn modify_qp(ibal, h_qp: ib_qp_handle_t, p_qp_mod: *const ib_qp_mod_t) -> ib_api_status_t {
+        let (_, qp) = ibal.qp(h_qp, "modify_qp");
+        if p_qp_mod.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's request, checked not to be null.
+        match unsafe { wanted(&ibal, &qp, &p_qp_mod.read_unaligned()) } {
+            Ok(modify) => change(&ibal, &qp, &modify, "modify_qp"),
+            Err(status) => status,
+        }
+    }
+
+    /// PASSIVE_LEVEL (`ib_init_dgrm_svc`): RESET, INIT, RTR, RTS in one call.
+    [PASSIVE] fn init_dgrm_svc(ibal, h_qp: ib_qp_handle_t, p_dgrm_info: *const ib_dgrm_info_t) -> ib_api_status_t {
+        let (_, qp) = ibal.qp(h_qp, "init_dgrm_svc");
+        if p_dgrm_info.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's data, checked not to be null.
+        let info = unsafe { p_dgrm_info.read_unaligned() };
+        let Some(port) = ibal.port_of(info.port_guid.get()) else { return IB_INVALID_GUID };
+        let mut init = Modify::to(QpState::Init);
+        init.attributes = Attributes {
+            port: Some(port),
+            // The header gives no byte order; the original passes the number on to a field in network order.
+            qkey: Some(u32::from_be(info.qkey)),
+            pkey_index: Some(info.pkey_index),
+            ..Attributes::default()
+        };
+        let mut rts = Modify::to(QpState::Rts);
+        rts.attributes.sq_psn = Some(0);
+        for step in [Modify::to(QpState::Reset), init, Modify::to(QpState::Rtr), rts] {
+            let status = change(&ibal, &qp, &step, "init_dgrm_svc");
+            if status != IB_SUCCESS {
+                return status;
+            }
+        }
+        IB_SUCCESS
+    }
+
+    /// PASSIVE_LEVEL (`ib_destroy_qp`).
+    [PASSIVE] fn destroy_qp(ibal, h_qp: ib_qp_handle_t, destroy_cb: ib_pfn_destroy_cb_t) -> ib_api_status_t {
+        let (notice, latch) = notice(destroy_cb);
+        let (handle, object) = ibal.begin_destroy(h_qp, Kind::Qp, notice, "destroy_qp");
+        if let Object::Qp(qp) = object {
+            ibal.hca.destroy_qp(&qp);
+        }
+        ibal.release(handle, "destroy_qp");
+        if let Some(latch) = latch {
+            ibal.wait(&latch, "destroy_qp");
+        }
+        IB_SUCCESS
+    }
+
+    /// DISPATCH_LEVEL or below (`ib_post_send`).
+    [DISPATCH] fn post_send(ibal, h_qp: ib_qp_handle_t, p_send_wr: *mut ib_send_wr_t,
+        pp_send_failure: *mut *mut ib_send_wr_t) -> ib_api_status_t
+    {
+        let (_, qp) = ibal.qp(h_qp, "post_send");
+        if p_send_wr.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        let mut at = p_send_wr;
+        while !at.is_null() {
+            // SAFETY: a request of the caller's list, which is his until this returns.
+            let request = unsafe { at.read_unaligned() };
+            if at == p_send_wr && !request.p_next.is_null() && pp_send_failure.is_null() {
+                return IB_INVALID_PARAMETER;
+            }
+            // SAFETY: as above, with its elements.
+            let status = unsafe { send_one(&ibal, &qp, &request) };
+            if status != IB_SUCCESS {
+                // SAFETY: the caller's pointer.
+                unsafe { give(pp_send_failure, at) };
+                return status;
+            }
+            at = request.p_next;
+        }
+        IB_SUCCESS
+    }
+
+    /// DISPATCH_LEVEL or below (`ib_post_recv`).
+    [DISPATCH] fn post_recv(ibal, h_qp: ib_qp_handle_t, p_recv_wr: *mut ib_recv_wr_t,
+        pp_recv_failure: *mut *mut ib_recv_wr_t) -> ib_api_status_t
+    {
+        let (_, qp) = ibal.qp(h_qp, "post_recv");
+        if p_recv_wr.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        let mut at = p_recv_wr;
+        while !at.is_null() {
+            // SAFETY: a request of the caller's list, which is his until this returns.
+            let request = unsafe { at.read_unaligned() };
+            if at == p_recv_wr && !request.p_next.is_null() && pp_recv_failure.is_null() {
+                return IB_INVALID_PARAMETER;
+            }
+            // SAFETY: as above, with its elements.
+            let status = unsafe { recv_one(&ibal, &qp, &request) };
+            if status != IB_SUCCESS {
+                // SAFETY: the caller's pointer.
+                unsafe { give(pp_recv_failure, at) };
+                return status;
+            }
+            at = request.p_next;
+        }
+        IB_SUCCESS
+    }
+
+    /// DISPATCH_LEVEL or below (`ib_poll_cq`).
+    [DISPATCH] fn poll_cq(ibal, h_cq: ib_cq_handle_t, pp_free_wclist: *mut *mut ib_wc_t,
+        pp_done_wclist: *mut *mut ib_wc_t) -> ib_api_status_t
+    {
+        let (_, cq) = ibal.cq(h_cq, "poll_cq");
+        if pp_free_wclist.is_null() || pp_done_wclist.is_null() {
+            return IB_INVALID_PARAMETER;
+        }
+        // SAFETY: the caller's pointers, checked not to be null, and the list of entries that he gives.
+        unsafe { poll(&ibal, &cq, pp_free_wclist, pp_done_wclist) }
+    }
+
+    /// DISPATCH_LEVEL or below (`ib_rearm_cq`).
+    [DISPATCH] fn rearm_cq(ibal, h_cq: ib_cq_handle_t, solicited: boolean_t) -> ib_api_status_t {
+        let (_, cq) = ibal.cq(h_cq, "rearm_cq");
+        cq.arm(if solicited == FALSE { Arm::Next } else { Arm::Solicited });
+        IB_SUCCESS
+    }
+}
+
+/// A request to change state, as the specification sees it.
+///
+/// # Errors
+/// The status of `ib_modify_qp` for what this adapter cannot do or the request contradicts.
+///
+/// # Safety
+/// The union of the request must hold what its state says; every member is plain data, so reading is always sound.
+unsafe fn wanted(ibal: &Ibal, qp: &Qp, modify: &ib_qp_mod_t) -> Result<Modify, ib_api_status_t> {
+    let to = match modify.req_state {
+        ib_qp_state_t::IB_QPS_RESET => QpState::Reset,
+        ib_qp_state_t::IB_QPS_INIT => QpState::Init,
+        ib_qp_state_t::IB_QPS_RTR => QpState::Rtr,
+        ib_qp_state_t::IB_QPS_RTS => QpState::Rts,
+        ib_qp_state_t::IB_QPS_SQD
+        | ib_qp_state_t::IB_QPS_SQD_DRAINED
+        | ib_qp_state_t::IB_QPS_SQD_DRAINING => QpState::Sqd,
+        ib_qp_state_t::IB_QPS_ERROR => QpState::Error,
+        _ => return Err(IB_INVALID_SETTING),
+    };
+    let ud = qp.service == Service::Ud;
+    let mut wanted = Modify::to(to);
+    let depths = ib_qp_opts_t::IB_MOD_QP_SQ_DEPTH | ib_qp_opts_t::IB_MOD_QP_RQ_DEPTH;
+    match to {
+        QpState::Init => {
+            // SAFETY: the caller's contract.
+            let init = unsafe { modify.state.init };
+            wanted.attributes = Attributes {
+                port: Some(init.primary_port),
+                pkey_index: Some(init.pkey_index),
+                qkey: ud.then(|| init.qkey.get()),
+                access: (!ud).then(|| init.access_ctrl.bits()),
+                ..Attributes::default()
+            };
+        }
+        QpState::Rtr => {
+            // SAFETY: the caller's contract.
+            let rtr = unsafe { modify.state.rtr };
+            let has = |option| rtr.opts.contains(option);
+            if rtr.opts.intersects(depths) {
+                return Err(IB_UNSUPPORTED);
+            }
+            wanted.attributes.pkey_index = has(ib_qp_opts_t::IB_MOD_QP_PKEY).then_some(rtr.pkey_index);
+            wanted.attributes.qkey = has(ib_qp_opts_t::IB_MOD_QP_QKEY).then(|| rtr.qkey.get());
+            wanted.attributes.access =
+                has(ib_qp_opts_t::IB_MOD_QP_ACCESS_CTRL).then(|| rtr.access_ctrl.bits());
+            if !ud {
+                let av = address::attributes(&ibal.hca, &rtr.primary_av)?;
+                wanted.attributes.rq_psn = Some(rtr.rq_psn.get());
+                wanted.attributes.dest_qpn = Some(rtr.dest_qp.get());
+                wanted.attributes.rnr = Some((0, rtr.rnr_nak_timeout));
+                wanted.attributes.path = Some(PathAttr {
+                    port: av.port,
+                    dlid: av.dlid,
+                    sl: av.sl,
+                    path_bits: av.path_bits,
+                    mtu: rtr.primary_av.conn.path_mtu,
+                });
+            }
+        }
+        QpState::Rts => {
+            // SAFETY: the caller's contract.
+            let rts = unsafe { modify.state.rts };
+            let has = |option| rts.opts.contains(option);
+            if rts.opts.intersects(depths) {
+                return Err(IB_UNSUPPORTED);
+            }
+            let state = qp.attrs().state;
+            if has(ib_qp_opts_t::IB_MOD_QP_CURRENT_STATE) && rts.current_state != state_bits(state) {
+                return Err(IB_INVALID_QP_STATE);
+            }
+            // The PSN is a required field of RTR to RTS alone; elsewhere the structure has it, unread.
+            wanted.attributes.sq_psn = (state == QpState::Rtr).then(|| rts.sq_psn.get());
+            wanted.attributes.qkey = has(ib_qp_opts_t::IB_MOD_QP_QKEY).then(|| rts.qkey.get());
+            wanted.attributes.pkey_index = has(ib_qp_opts_t::IB_MOD_QP_PKEY).then_some(rts.pkey_index);
+            wanted.attributes.port = has(ib_qp_opts_t::IB_MOD_QP_PRIMARY_PORT).then_some(rts.primary_port);
+            wanted.attributes.access =
+                has(ib_qp_opts_t::IB_MOD_QP_ACCESS_CTRL).then(|| rts.access_ctrl.bits());
+            if !ud && state == QpState::Rtr {
+                wanted.attributes.retry = Some((rts.local_ack_timeout, rts.retry_cnt));
+                wanted.attributes.rnr = Some((rts.rnr_retry_cnt, rts.rnr_nak_timeout));
+            }
+        }
+        QpState::Sqd => {
+            // SAFETY: the caller's contract.
+            wanted.notify_drained = unsafe { modify.state.sqd.sqd_event } != FALSE;
+        }
+        QpState::Reset | QpState::Error | QpState::Sqe => {}
+    }
+    Ok(wanted)
+}
+
+/// Carries out a change of state; one that the specification does not know breaks a rule.
+fn change(ibal: &Ibal, qp: &Arc<Qp>, modify: &Modify, verb: &'static str) -> ib_api_status_t {
+    if fails("modify_qp") {
+        return IB_INSUFFICIENT_RESOURCES;
+    }
+    match ibal.hca.modify_qp(qp, modify) {
+        Ok(_) => IB_SUCCESS,
+        // What the port has now is not the driver's to know: a P_Key table can shrink at any time.
+        Err(Refused::OutOfRange("the P_Key index")) => IB_INVALID_PKEY,
+        Err(Refused::OutOfRange("the port")) => IB_INVALID_PORT,
+        Err(why) => {
+            let from = qp.attrs().state;
+            verifier::violation(QP_STATE, verb, format!("QP {:#x}, {from} to {}: {why}", qp.qpn, modify.to))
+        }
+    }
+}
+
+fn state_bits(state: QpState) -> ib_qp_state_t {
+    match state {
+        QpState::Reset => ib_qp_state_t::IB_QPS_RESET,
+        QpState::Init => ib_qp_state_t::IB_QPS_INIT,
+        QpState::Rtr => ib_qp_state_t::IB_QPS_RTR,
+        QpState::Rts => ib_qp_state_t::IB_QPS_RTS,
+        QpState::Sqd => ib_qp_state_t::IB_QPS_SQD,
+        QpState::Sqe => ib_qp_state_t::IB_QPS_SQERR,
+        QpState::Error => ib_qp_state_t::IB_QPS_ERROR,
+    }
+}
+
+fn described(qp: &Qp) -> ib_qp_attr_t {
+    let attrs = qp.attrs();
+    ib_qp_attr_t {
+        h_pd: qp.pd.to_ptr(),
+        qp_type: match qp.service {
+            Service::Ud => IB_QPT_UNRELIABLE_DGRM,
+            Service::Rc => IB_QPT_RELIABLE_CONN,
+        },
+        access_ctrl: ib_access_t::from_bits_retain(attrs.access),
+        pkey_index: attrs.pkey_index,
+        sq_max_inline: qp.caps.max_inline,
+        sq_depth: qp.caps.sq_depth,
+        rq_depth: qp.caps.rq_depth,
+        sq_sge: qp.caps.sq_sge,
+        rq_sge: qp.caps.rq_sge,
+        init_depth: 0,
+        resp_res: 0,
+        h_sq_cq: qp.send_cq.handle.to_ptr(),
+        h_rq_cq: qp.recv_cq.handle.to_ptr(),
+        h_srq: std::ptr::null_mut(),
+        sq_signaled: boolean_t::from(qp.caps.all_signaled),
+        state: state_bits(attrs.state),
+        num: ib_net32_t::new(qp.qpn),
+        dest_num: ib_net32_t::new(attrs.dest_qpn),
+        qkey: ib_net32_t::new(attrs.qkey),
+        sq_psn: ib_net32_t::new(qp.send().psn),
+        rq_psn: ib_net32_t::new(attrs.rq_psn),
+        primary_port: attrs.port,
+        alternate_port: 0,
+        primary_av: ib_av_attr_t::default(),
+        alternate_av: ib_av_attr_t::default(),
+        apm_state: IB_APM_MIGRATED,
+    }
+}
+
+/// # Safety
+/// `array` must lead to `count` elements.
+unsafe fn elements(array: *const ib_local_ds_t, count: u32) -> Vec<Element> {
+    let element = |index| {
+        // SAFETY: the caller's contract.
+        let ds = unsafe { array.add(index).read_unaligned() };
+        Element { address: ds.vaddr, length: ds.length, lkey: ds.lkey }
+    };
+    (0..count as usize).map(element).collect()
+}
+
+fn memory(verb: &str, qp: &Qp, wr_id: u64, fault: &Fault) -> ! {
+    let rule = match fault {
+        Fault::NoMemory { .. } => QP_MEMORY_FREED,
+        _ => QP_MEMORY_NOT_REGISTERED,
+    };
+    verifier::violation(rule, verb, format!("QP {:#x}, wr_id {wr_id:#x}: {fault}", qp.qpn))
+}
+
+fn posted(qp: &Qp, verb: &'static str, result: Result<(), PostError>) -> ib_api_status_t {
+    match result {
+        Ok(()) => IB_SUCCESS,
+        Err(PostError::Full) => IB_INSUFFICIENT_RESOURCES,
+        Err(PostError::State(state)) => {
+            verifier::violation(QP_STATE, verb, format!("QP {:#x} is in {state}", qp.qpn))
+        }
+        Err(why @ (PostError::TooManyElements | PostError::InlineTooLong)) => {
+            verifier::violation(QP_TOO_MANY_ELEMENTS, verb, format!("QP {:#x}: {why:?}", qp.qpn))
+        }
+    }
+}
+
+/// # Safety
+/// The request's elements must be there.
+unsafe fn send_one(ibal: &Ibal, qp: &Arc<Qp>, wr: &ib_send_wr_t) -> ib_api_status_t {
+    if wr.wr_type != WR_SEND {
+        return IB_INVALID_WR_TYPE;
+    }
+    if fails("post_send") {
+        return IB_INSUFFICIENT_RESOURCES;
+    }
+    // SAFETY: the caller's contract.
+    let list = unsafe { elements(wr.ds_array, wr.num_ds) };
+    let inline = if wr.send_opt.contains(ib_send_opt_t::IB_SEND_OPT_INLINE) {
+        match copy_inline(ibal, &list) {
+            Ok(data) => Some(data),
+            Err(fault) => memory("post_send", qp, wr.wr_id, &fault),
+        }
+    } else {
+        if let Err(fault) = ibal.hca.check_elements(qp.pd, &list, false) {
+            memory("post_send", qp, wr.wr_id, &fault);
+        }
+        None
+    };
+    // SAFETY: every member of the unions is plain data; for a datagram it is this one that counts.
+    let (ud, immediate) = unsafe { (wr.op.dgrm.ud, wr.data.immediate_data) };
+    let av = match qp.service {
+        Service::Ud => match ibal.resolve(ud.h_av, Kind::Av, "post_send") {
+            (handle, Object::Av(av)) => {
+                if av.pd != qp.pd {
+                    let detail = format!("{handle} belongs to another protection domain than the queue pair");
+                    verifier::violation(crate::hca::rules::VERB_BAD_HANDLE, "post_send", detail);
+                }
+                Some(av)
+            }
+            (handle, _) => unreachable!("{handle} is entered as what it is"),
+        },
+        Service::Rc => None,
+    };
+    let has = |option| wr.send_opt.contains(option);
+    let request = SendRequest {
+        wr_id: wr.wr_id,
+        elements: list,
+        inline,
+        signaled: qp.caps.all_signaled || has(ib_send_opt_t::IB_SEND_OPT_SIGNALED),
+        solicited: has(ib_send_opt_t::IB_SEND_OPT_SOLICITED),
+        immediate: has(ib_send_opt_t::IB_SEND_OPT_IMMEDIATE).then(|| immediate.get()),
+        av,
+        remote_qpn: ud.remote_qp.get(),
+        remote_qkey: ud.remote_qkey.get(),
+    };
+    posted(qp, "post_send", ibal.hca.post_send(qp, request))
+}
+
+/// The payload of an inline send. Its elements hold physical addresses like any others of this driver, but no key is
+/// read, so any memory will do.
+fn copy_inline(ibal: &Ibal, list: &[Element]) -> Result<Vec<u8>, Fault> {
+    let mut data = Vec::new();
+    let memory = ibal.hca.memory();
+    for &element in list {
+        let mut done = 0;
+        while done < element.length {
+            let pa = element.address + u64::from(done);
+            let n = (4096 - (pa % 4096) as u32).min(element.length - done);
+            let from = memory.locate(pa, n as usize).map_err(|why| Fault::NoMemory { element, pa, why })?;
+            // SAFETY: `locate` vouches for `n` bytes at `from`.
+            data.extend_from_slice(unsafe { std::slice::from_raw_parts(from.as_ptr(), n as usize) });
+            done += n;
+        }
+    }
+    Ok(data)
+}
+
+/// # Safety
+/// The request's elements must be there.
+unsafe fn recv_one(ibal: &Ibal, qp: &Arc<Qp>, wr: &ib_recv_wr_t) -> ib_api_status_t {
+    if fails("post_recv") {
+        return IB_INSUFFICIENT_RESOURCES;
+    }
+    // SAFETY: the caller's contract.
+    let list = unsafe { elements(wr.ds_array, wr.num_ds) };
+    if let Err(fault) = ibal.hca.check_elements(qp.pd, &list, true) {
+        memory("post_recv", qp, wr.wr_id, &fault);
+    }
+    posted(qp, "post_recv", ibal.hca.post_recv(qp, RecvRequest { wr_id: wr.wr_id, elements: list }))
+}
+
+/// # Safety
+/// The pointers must be valid, and the free list a list of entries that the caller owns.
+unsafe fn poll(
+    ibal: &Ibal,
+    cq: &Cq,
+    pp_free_wclist: *mut *mut ib_wc_t,
+    pp_done_wclist: *mut *mut ib_wc_t,
+) -> ib_api_status_t {
+    // SAFETY: the caller's contract.
+    let mut free = unsafe { pp_free_wclist.read_unaligned() };
+    let mut first: *mut ib_wc_t = std::ptr::null_mut();
+    let mut last: *mut ib_wc_t = std::ptr::null_mut();
+    while !free.is_null() {
+        let Some(completion) = cq.poll() else { break };
+        if let Some(qp) = ibal.hca.qp_by_number(completion.qpn) {
+            qp.polled(&completion);
+        }
+        // SAFETY: the caller's contract: an entry of his list.
+        unsafe {
+            let next = (*free).p_next;
+            free.write(work_completion(&completion));
+            if last.is_null() {
+                first = free;
+            } else {
+                (*last).p_next = free;
+            }
+            last = free;
+            free = next;
+        }
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        pp_free_wclist.write_unaligned(free);
+        pp_done_wclist.write_unaligned(first);
+    }
+    if first.is_null() { IB_NOT_FOUND } else { IB_SUCCESS }
+}
+
+fn work_completion(completion: &Completion) -> ib_wc_t {
+    let from = &completion.receive;
+    let mut recv_opt = ib_recv_opt_t::empty();
+    recv_opt.set(ib_recv_opt_t::IB_RECV_OPT_GRH_VALID, from.grh);
+    recv_opt.set(ib_recv_opt_t::IB_RECV_OPT_IMMEDIATE, from.immediate.is_some());
+    ib_wc_t {
+        p_next: std::ptr::null_mut(),
+        wr_id: completion.wr_id,
+        wc_type: match completion.kind {
+            CompletionKind::Send => IB_WC_SEND,
+            CompletionKind::Recv => IB_WC_RECV,
+        },
+        length: completion.length,
+        vendor_specific: 0,
+        status: match completion.status {
+            Status::Success => IB_WCS_SUCCESS,
+            Status::LocalLength => IB_WCS_LOCAL_LEN_ERR,
+            Status::LocalOperation => IB_WCS_LOCAL_OP_ERR,
+            Status::LocalProtection => IB_WCS_LOCAL_PROTECTION_ERR,
+            Status::Flushed => IB_WCS_WR_FLUSHED_ERR,
+            Status::Timeout => IB_WCS_TIMEOUT_RETRY_ERR,
+            Status::ReceiverNotReady => IB_WCS_RNR_RETRY_ERR,
+            Status::RemoteInvalidRequest => IB_WCS_REM_INVALID_REQ_ERR,
+            Status::General => IB_WCS_GENERAL_ERR,
+        },
+        recv: ib_wc_recv {
+            ud: ib_wc_ud {
+                recv_opt,
+                immediate_data: ib_net32_t::new(from.immediate.unwrap_or(0)),
+                remote_qp: ib_net32_t::new(from.src_qpn),
+                pkey_index: from.pkey_index,
+                remote_lid: ib_net16_t::new(from.slid),
+                remote_sl: from.sl,
+                path_bits: from.path_bits,
+            },
+        },
+    }
+}

@@ -28,6 +28,8 @@ pub enum Plan {
         /// Name of the only export that fails.
         call: Option<&'static str>,
     },
+    /// The first call from this site fails: what a sweep found, again. [`SiteReport::id`] names it.
+    Site(u64),
     /// One call in the run fails: the first whose site the sweep has not failed before.
     Sweep(Sweep),
 }
@@ -56,6 +58,11 @@ pub struct SiteReport {
 }
 
 impl SiteReport {
+    /// A number for the site that is the same in every run of the same executable.
+    pub fn id(&self) -> u64 {
+        self.site.id()
+    }
+
     /// The call stack, innermost first.
     pub fn stack(&self) -> Vec<String> {
         self.site.frames()
@@ -84,8 +91,7 @@ impl Sweep {
         self.0.lock().sites.values().cloned().collect()
     }
 
-    fn decide(&self, call: &'static str) -> bool {
-        let site = Site::here();
+    fn decide(&self, call: &'static str, site: Site) -> bool {
         let id = site.id();
         let mut state = self.0.lock();
         let report = state.sites.entry(id).or_insert(SiteReport { call, hits: 0, failed: false, site });
@@ -130,6 +136,8 @@ impl Faults {
 
     pub(super) fn decide(&self, sim: &Sim, call: &'static str) -> bool {
         let mut state = self.0.lock();
+        // Taken at one place for every plan, so that a site has the same frames whichever plan asks.
+        let site = matches!(state.plan, Plan::Site(_) | Plan::Sweep(_)).then(Site::here);
         let count = state.calls.entry(call).or_insert(0);
         let number = *count;
         *count += 1;
@@ -141,7 +149,8 @@ impl Faults {
             Plan::Chance { parts, call: only } => {
                 only.is_none_or(|only| only == call) && sim.rng(|rng| rng.chance(*parts))
             }
-            Plan::Sweep(sweep) => sweep.decide(call),
+            Plan::Site(id) => state.injected == 0 && site.is_some_and(|site| site.id() == *id),
+            Plan::Sweep(sweep) => site.is_some_and(|site| sweep.decide(call, site)),
         };
         state.injected += u64::from(fail);
         fail

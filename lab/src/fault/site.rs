@@ -2,22 +2,29 @@
 
 use std::ffi::c_void;
 
+use crate::sim;
+
 /// Frames kept of a call stack.
 const DEPTH: usize = 24;
 
-/// A call stack, by address. Two stacks are the same site if all their frames are.
+/// A call stack, by address, down to where the lab called the driver. Two stacks are the same site if all their frames are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     frames: Vec<usize>,
 }
 
 impl Site {
-    /// The stack that leads here, innermost first, up to the bottom of the coroutine.
+    /// The stack that leads here, innermost first: the driver's frames, or all if no driver was called.
+    #[inline(never)]
     pub fn here() -> Self {
         let mut frames = Vec::with_capacity(DEPTH);
+        let border = sim::stack_mark().unwrap_or(usize::MAX);
         backtrace::trace(|frame| {
-            frames.push(frame.ip() as usize);
-            frames.len() < DEPTH
+            let inside = (frame.sp() as usize) < border;
+            if inside {
+                frames.push(frame.ip() as usize);
+            }
+            inside && frames.len() < DEPTH
         });
         Self { frames }
     }

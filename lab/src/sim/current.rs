@@ -174,6 +174,11 @@ pub(crate) fn measure_stack<R>(f: impl FnOnce() -> R) -> (R, usize) {
     (result, inner.deepest)
 }
 
+/// Where the measured part of the stack begins: the border between the lab and the driver it called.
+pub(crate) fn stack_mark() -> Option<usize> {
+    get().map(|context| context.stack.get().mark).filter(|mark| *mark != 0)
+}
+
 /// About where the stack is now.
 #[inline(never)]
 fn stack_pointer() -> usize {

@@ -35,7 +35,7 @@ pub use current::{
     contain, current, current_cpu, current_thread, in_hardware, level, park, preempt, set_level, sleep,
     spin_wait, spin_wake, stack_left, suspend_for_ever,
 };
-pub(crate) use current::{measure_stack, on_fiber_stack, with_cpu};
+pub(crate) use current::{measure_stack, on_fiber_stack, stack_mark, with_cpu};
 pub use events::EventId;
 pub use outcome::{Outcome, Violation};
 pub use rng::SimRng;

@@ -549,6 +549,10 @@ fn fallible() -> u32 {
     first + second
 }
 
+fn run_sweep(machine: &Machine) -> u32 {
+    machine.run("driver", SECOND, || call_driver("Callback", PASSIVE_LEVEL, fallible)).unwrap()
+}
+
 #[test]
 fn a_sweep_fails_every_call_site_once_and_then_none() {
     let sweep = Sweep::new();
@@ -557,7 +561,7 @@ fn a_sweep_fails_every_call_site_once_and_then_none() {
         let plan = sweep.clone();
         let (_sim, machine) = machine(MachineConfig::default());
         machine.faults().set(Plan::Sweep(plan));
-        failures.push(machine.run("driver", SECOND, fallible).unwrap());
+        failures.push(run_sweep(&machine));
         if !sweep.next_run() {
             break;
         }
@@ -566,5 +570,12 @@ fn a_sweep_fails_every_call_site_once_and_then_none() {
     let sites = sweep.sites();
     assert_eq!(sites.len(), 3);
     assert!(sites.iter().all(|site| site.failed));
+    for site in &sites {
+        let (_sim, machine) = machine(MachineConfig::default());
+        machine.faults().set(Plan::Site(site.id()));
+        let failed =
+            machine.run("another thread", SECOND, || call_driver("Callback", PASSIVE_LEVEL, fallible));
+        assert_eq!(failed, Ok(1));
+    }
     assert!(sites.iter().all(|site| site.stack().iter().any(|frame| frame.contains("fallible"))));
 }

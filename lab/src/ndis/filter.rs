@@ -53,7 +53,9 @@ impl Filter {
         has(PROMISCUOUS)
             || match cast(destination) {
                 Cast::Broadcast => has(BROADCAST),
-                Cast::Multicast => has(ALL_MULTICAST) || has(MULTICAST) && self.multicast.contains(&destination),
+                Cast::Multicast => {
+                    has(ALL_MULTICAST) || has(MULTICAST) && self.multicast.contains(&destination)
+                }
                 Cast::Unicast => has(DIRECTED) && destination == station,
             }
     }

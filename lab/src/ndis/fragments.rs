@@ -29,6 +29,8 @@ pub struct Plan {
     pub tailroom: usize,
     /// Byte offset in its page at which each piece's memory begins.
     pub page_offset: usize,
+    /// The last MDL's pages are locked but not mapped, as those of a user's buffer are.
+    pub unmapped_tail: bool,
 }
 
 /// Bytes of Ethernet and IPv4 or IPv6 headers that a TCP/IP stack keeps together.
@@ -37,7 +39,14 @@ const HEADERS: usize = 14 + 40;
 impl Plan {
     /// A plan for a frame of `length` bytes; `random(n)` gives a number below `n`.
     pub fn new(fragmentation: Fragmentation, length: usize, mut random: impl FnMut(usize) -> usize) -> Self {
-        let mut plan = Self { skipped: vec![], headroom: 0, pieces: vec![length], tailroom: 0, page_offset: 0 };
+        let mut plan = Self {
+            skipped: vec![],
+            headroom: 0,
+            pieces: vec![length],
+            tailroom: 0,
+            page_offset: 0,
+            unmapped_tail: false,
+        };
         let fragmentation = match fragmentation {
             Fragmentation::Seeded => match random(8) {
                 0 | 1 => Fragmentation::Contiguous,
@@ -55,6 +64,7 @@ impl Plan {
                 // Room in which a lower driver may put headers of its own (NdisRetreatNetBufferDataStart).
                 plan.headroom = random(4) * 16;
                 plan.page_offset = random(256) * 16;
+                plan.unmapped_tail = plan.pieces.len() > 1 && random(8) == 0;
             }
             Fragmentation::Scattered => {
                 plan.pieces = cut(length, 1 + random(6), &mut random);

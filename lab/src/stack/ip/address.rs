@@ -8,8 +8,11 @@ pub type MacAddress = [u8; 6];
 /// The link-local address `fe80::/64` with the modified EUI-64 interface identifier of `mac`
 /// (RFC 4291 section 2.5.1 and appendix A: `ff:fe` in the middle, the universal/local bit inverted).
 pub fn link_local(mac: MacAddress) -> Ipv6Addr {
-    let [a, b, c, d, e, f] = mac;
-    Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 0x02, b, c, 0xff, 0xfe, d, e, f])
+    let mut address = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 0];
+    address[8..11].copy_from_slice(&mac[..3]);
+    address[13..].copy_from_slice(&mac[3..]);
+    address[8] ^= 0x02;
+    Ipv6Addr::from(address)
 }
 
 /// The solicited-node multicast address `ff02::1:ffXX:XXXX` of `address` (RFC 4291 section 2.7.1).

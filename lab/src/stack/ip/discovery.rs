@@ -6,8 +6,8 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
-    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv6Packet, Icmpv6Repr,
-    IpProtocol, Ipv6Packet, Ipv6Repr, NdiscRepr, RawHardwareAddress,
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv6Packet,
+    Icmpv6Repr, IpProtocol, Ipv6Packet, Ipv6Repr, NdiscRepr, RawHardwareAddress,
 };
 
 use super::address::{MacAddress, multicast_mac, solicited_node};
@@ -22,7 +22,12 @@ pub fn request(mac: MacAddress, source: IpAddr, target: IpAddr) -> Option<Vec<u8
     }
 }
 
-fn ethernet(source: MacAddress, destination: MacAddress, protocol: EthernetProtocol, payload: usize) -> Vec<u8> {
+fn ethernet(
+    source: MacAddress,
+    destination: MacAddress,
+    protocol: EthernetProtocol,
+    payload: usize,
+) -> Vec<u8> {
     let mut buffer = vec![0; EthernetFrame::<&[u8]>::buffer_len(payload)];
     let mut frame = EthernetFrame::new_unchecked(&mut buffer);
     frame.set_src_addr(EthernetAddress(source));
@@ -83,12 +88,16 @@ mod tests {
         assert!(frame.dst_addr().is_broadcast());
         let arp = ArpPacket::new_checked(frame.payload()).unwrap();
         assert_eq!(arp.operation(), ArpOperation::Request);
-        assert_eq!((arp.source_protocol_addr(), arp.target_protocol_addr()), (&[10, 0, 0, 1][..], &[10, 0, 0, 2][..]));
+        assert_eq!(
+            (arp.source_protocol_addr(), arp.target_protocol_addr()),
+            (&[10, 0, 0, 1][..], &[10, 0, 0, 2][..])
+        );
     }
 
     #[test]
     fn a_solicitation_goes_to_the_solicited_node_with_a_valid_checksum() {
-        let (source, target): (Ipv6Addr, Ipv6Addr) = ("fe80::1".parse().unwrap(), "fe80::aa:bbcc".parse().unwrap());
+        let (source, target): (Ipv6Addr, Ipv6Addr) =
+            ("fe80::1".parse().unwrap(), "fe80::aa:bbcc".parse().unwrap());
         let frame = request(MAC, source.into(), target.into()).unwrap();
         let frame = EthernetFrame::new_checked(frame.as_slice()).unwrap();
         assert_eq!(frame.dst_addr().0, [0x33, 0x33, 0xff, 0xaa, 0xbb, 0xcc]);

@@ -110,7 +110,15 @@ impl Engine {
             }
         });
         let sockets = SocketSet::new(Vec::new());
-        Self { interface, device, sockets, jobs: Vec::new(), groups: Vec::new(), mac: config.mac, allocated: 0 }
+        Self {
+            interface,
+            device,
+            sockets,
+            jobs: Vec::new(),
+            groups: Vec::new(),
+            mac: config.mac,
+            allocated: 0,
+        }
     }
 
     /// The host's addresses.

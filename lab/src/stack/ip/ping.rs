@@ -144,15 +144,12 @@ impl PingJob {
         let checksums = ChecksumCapabilities::default();
         let socket = host.sockets.get_mut::<Socket<'_>>(handle);
         let Ok(buffer) = socket.send(ECHO_HEADER + data.len(), self.target.into()) else { return false };
-        match (IpAddr::from(source), self.target) {
-            (IpAddr::V6(source), IpAddr::V6(target)) => {
-                let request = Icmpv6Repr::EchoRequest { ident, seq_no: self.sent, data: &data };
-                request.emit(&source, &target, &mut Icmpv6Packet::new_unchecked(buffer), &checksums);
-            }
-            _ => {
-                let request = Icmpv4Repr::EchoRequest { ident, seq_no: self.sent, data: &data };
-                request.emit(&mut Icmpv4Packet::new_unchecked(buffer), &checksums);
-            }
+        if let (IpAddr::V6(source), IpAddr::V6(target)) = (IpAddr::from(source), self.target) {
+            let request = Icmpv6Repr::EchoRequest { ident, seq_no: self.sent, data: &data };
+            request.emit(&source, &target, &mut Icmpv6Packet::new_unchecked(buffer), &checksums);
+        } else {
+            let request = Icmpv4Repr::EchoRequest { ident, seq_no: self.sent, data: &data };
+            request.emit(&mut Icmpv4Packet::new_unchecked(buffer), &checksums);
         }
         if !self.waiting.is_empty() {
             host.discover(self.target);
@@ -185,7 +182,8 @@ impl PingJob {
             // An answer after its time was counted as lost then, and stays so.
             let Some(asked) = self.waiting.remove(&sequence) else { continue };
             let (intact, round_trip) = (data == self.data(sequence), host.now - asked);
-            self.shared.update(|report| if intact { report.answered(round_trip) } else { report.corrupt += 1 });
+            self.shared
+                .update(|report| if intact { report.answered(round_trip) } else { report.corrupt += 1 });
         }
     }
 
@@ -223,7 +221,10 @@ impl Job for PingJob {
         let (handle, ident) = self.open(host);
         self.answers(host, handle);
         self.forget_late(host.now);
-        if self.sent < self.options.count && host.now >= self.next_request && self.request(host, handle, ident) {
+        if self.sent < self.options.count
+            && host.now >= self.next_request
+            && self.request(host, handle, ident)
+        {
             self.next_request = host.now + self.options.interval;
         }
         if self.sent == self.options.count && self.waiting.is_empty() {
@@ -232,7 +233,8 @@ impl Job for PingJob {
             return Step::Finished;
         }
         let expiry = self.waiting.values().map(|asked| asked + self.options.timeout).min();
-        let request = (self.sent < self.options.count && self.next_request > host.now).then_some(self.next_request);
+        let request =
+            (self.sent < self.options.count && self.next_request > host.now).then_some(self.next_request);
         expiry.into_iter().chain(request).min().map_or(Step::Blocked, Step::Until)
     }
 }

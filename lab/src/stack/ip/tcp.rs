@@ -117,7 +117,10 @@ impl Transfer {
     /// Every byte arrived, and both ends computed the same hash.
     pub fn is_intact(&self) -> bool {
         let (sent, received) = (self.sender.report(), self.receiver.report());
-        sent.hash.is_some() && sent.hash == received.hash && sent.bytes == self.size && received.bytes == self.size
+        sent.hash.is_some()
+            && sent.hash == received.hash
+            && sent.bytes == self.size
+            && received.bytes == self.size
     }
 
     /// From the establishment to the receiver's end of stream.
@@ -154,8 +157,17 @@ impl TcpSender {
     pub fn new(peer: SocketAddr, size: u64, seed: u64, options: TcpOptions) -> (Self, TcpEnd) {
         let end = TcpEnd::default();
         let (pattern, hash) = (Pattern::new(seed), Sha256::new());
-        let sender =
-            Self { peer, size, options, pattern, hash, sent: 0, socket: None, rediscover: 0, end: end.clone() };
+        let sender = Self {
+            peer,
+            size,
+            options,
+            pattern,
+            hash,
+            sent: 0,
+            socket: None,
+            rediscover: 0,
+            end: end.clone(),
+        };
         (sender, end)
     }
 

@@ -36,7 +36,14 @@ impl Wire {
             let addresses = vec![(v4(number), 24), (link_local(mac(number)).into(), 64)];
             Engine::new(&EngineConfig { mac: mac(number), mtu: MTU, addresses, seed: 1 }, 0)
         };
-        Self { now: 0, hosts: [host(1), host(2)], next: [Some(0); 2], flying: Vec::new(), drop: |_| false, carried: 0 }
+        Self {
+            now: 0,
+            hosts: [host(1), host(2)],
+            next: [Some(0); 2],
+            flying: Vec::new(),
+            drop: |_| false,
+            carried: 0,
+        }
     }
 
     fn start(&mut self, host: usize, job: Box<dyn super::engine::Job>) {
@@ -47,7 +54,8 @@ impl Wire {
     fn run(&mut self, limit: Nanos, done: impl Fn() -> bool) {
         while !done() {
             let arrival = self.flying.iter().map(|(when, ..)| *when).min();
-            let when = self.next.iter().copied().flatten().chain(arrival).min().expect("somebody has work to do");
+            let when =
+                self.next.iter().copied().flatten().chain(arrival).min().expect("somebody has work to do");
             self.now = self.now.max(when);
             assert!(self.now < limit, "not done at {} ns", self.now);
             for host in 0..2 {

@@ -186,7 +186,7 @@ impl Hca {
             None => fault = mem::gather(self.as_ref(), &self.memory(), qp.pd, &request.elements, space).err(),
         });
         if let Some(fault) = fault {
-            self.memory_violation("send", qp, request.wr_id, &fault);
+            memory_violation("send", qp, request.wr_id, &fault);
         }
         self.pace(qp, av.static_rate, packet.len());
         let port = av.port;
@@ -321,18 +321,16 @@ impl Hca {
             } else {
                 let grh = headers.grh.map_or(NO_GRH, |grh| grh.to_bytes());
                 let parts: [&[u8]; 2] = [&grh, payload];
-                match mem::scatter(self.as_ref(), &self.memory(), qp.pd, &request.elements, &parts) {
-                    Err(fault) => Err((wr_id, fault)),
-                    Ok(()) => {
-                        let solicited = headers.bth.solicited;
-                        let length = length as u32;
-                        Ok((qp.complete_recv(&recv, wr_id, Status::Success, length, solicited, from), true))
-                    }
-                }
+                let solicited = headers.bth.solicited;
+                let completed =
+                    || qp.complete_recv(&recv, wr_id, Status::Success, length as u32, solicited, from);
+                mem::scatter(self.as_ref(), &self.memory(), qp.pd, &request.elements, &parts)
+                    .map(|()| (completed(), true))
+                    .map_err(|fault| (wr_id, fault))
             }
         };
         match outcome {
-            Err((wr_id, fault)) => self.memory_violation("receive", qp, wr_id, &fault),
+            Err((wr_id, fault)) => memory_violation("receive", qp, wr_id, &fault),
             Ok((pushed, fits)) => {
                 self.pushed(&qp.recv_cq, pushed);
                 if !fits {
@@ -350,14 +348,15 @@ impl Hca {
             self.flush(qp, to);
         }
     }
+}
 
-    fn memory_violation(&self, what: &str, qp: &Qp, wr_id: u64, fault: &Fault) -> ! {
-        let rule = match fault {
-            Fault::NoMemory { .. } => QP_MEMORY_FREED,
-            _ => QP_MEMORY_NOT_REGISTERED,
-        };
-        verifier::violation(rule, what, format!("QP {:#x}, wr_id {wr_id:#x}: {fault}", qp.qpn))
-    }
+/// Ends the run: a request names memory that the HCA must not touch.
+pub(crate) fn memory_violation(what: &str, qp: &Qp, wr_id: u64, fault: &Fault) -> ! {
+    let rule = match fault {
+        Fault::NoMemory { .. } => QP_MEMORY_FREED,
+        _ => QP_MEMORY_NOT_REGISTERED,
+    };
+    verifier::violation(rule, what, format!("QP {:#x}, wr_id {wr_id:#x}: {fault}", qp.qpn))
 }
 
 /// The headers of a datagram along the path of an address vector.

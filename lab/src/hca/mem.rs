@@ -140,6 +140,12 @@ impl Region {
         }
     }
 
+    /// Is an address of this region the physical address itself?
+    pub fn is_physical_memory(&self) -> bool {
+        matches!(&self.backing, Backing::Physical { start: 0, offset: 0, ranges, .. }
+            if ranges.first().is_some_and(|(base, _)| *base == 0))
+    }
+
     /// Does the region cover the whole element?
     fn covers(&self, element: Element) -> bool {
         let (start, length, capacity) = match &self.backing {

@@ -17,6 +17,7 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -28,6 +29,7 @@ use crate::fabric::wire::mad::MAD_LEN;
 use crate::fabric::wire::{Bth, Deth, OpCode, Packet};
 use crate::kernel::Machine;
 use crate::sim::{self, Lock, Mode, Sim};
+use crate::verifier::Rule;
 
 pub mod av;
 pub mod cause;
@@ -43,6 +45,7 @@ pub mod qp_state;
 pub mod rules;
 
 pub use engine::Ignored;
+pub(crate) use engine::memory_violation;
 pub use handle::{Handle, Kind};
 pub use net::Net;
 
@@ -168,7 +171,7 @@ pub struct Hca {
 
 impl Hca {
     /// Plugs an HCA into a machine and its ports into the fabric.
-    pub fn new(net: &Net, machine: &Machine, config: HcaConfig) -> Arc<Self> {
+    pub fn new(net: &Net, machine: &Machine, config: &HcaConfig) -> Arc<Self> {
         let ports = config
             .ports
             .iter()
@@ -196,6 +199,8 @@ impl Hca {
         for port in &hca.ports {
             net.attach(port.id, owner.clone());
         }
+        let watching = Arc::downgrade(&hca);
+        machine.watch_frees(move |machine, memory| watching.upgrade()?.owner_of(machine, memory));
         hca
     }
 
@@ -311,7 +316,7 @@ impl Hca {
     }
 
     fn queue_callback(&self, cq: &Arc<Cq>) {
-        queue_callback(self.machine.clone(), self.listener.get().cloned(), Arc::clone(cq));
+        queue_callback(&self.machine, self.listener.get().cloned(), Arc::clone(cq));
     }
 
     fn report(&self, object: Handle, event: AsyncEvent) {
@@ -452,17 +457,23 @@ impl Hca {
         mem::gather(self, &self.memory(), pd, elements, to)
     }
 
-    /// Does a posted request of any queue pair name memory in [`start`, `start + length`) (physical)? Then who: the
-    /// number of the queue pair and the id of the request. For the pool, when memory is freed.
-    pub fn owner_of(&self, start: u64, length: u64) -> Option<(u32, u64)> {
-        let qps: Vec<_> = read(&self.qps).values().cloned().collect();
-        let physical = |lkey| {
-            self.region(lkey).is_some_and(|region| {
-                matches!(&region.backing, mem::Backing::Physical { start: 0, offset: 0, ranges, .. }
-                    if ranges.first().is_some_and(|(base, _)| *base == 0))
-            })
-        };
-        qps.iter().find_map(|qp| qp.owns(start, length, physical).map(|wr_id| (qp.qpn, wr_id)))
+    /// Memory that the driver frees and a posted request names: the rule, and which request.
+    fn owner_of(&self, machine: &Machine, memory: &Range<usize>) -> Option<(Rule, String)> {
+        let qps: Vec<_> = read(&self.qps).values().filter(|qp| qp.outstanding() != (0, 0)).cloned().collect();
+        let physical = |lkey| self.region(lkey).is_some_and(|region| region.is_physical_memory());
+        let mut at = memory.start;
+        while at < memory.end && !qps.is_empty() {
+            let end = ((at / mem::PAGE as usize + 1) * mem::PAGE as usize).min(memory.end);
+            let pa = machine.to_phys(std::ptr::without_provenance::<u8>(at));
+            for qp in &qps {
+                if let Some(wr_id) = qp.owns(pa, (end - at) as u64, physical) {
+                    let detail = format!("QP {:#x} still owns it: posted with wr_id {wr_id:#x}", qp.qpn);
+                    return Some((rules::QP_MEMORY_FREED, detail));
+                }
+            }
+            at = end;
+        }
+        None
     }
 
     // Multicast.
@@ -557,11 +568,11 @@ impl Hca {
 }
 
 /// Queues the completion DPC of a queue; it queues itself again for what came in the meantime.
-fn queue_callback(machine: Machine, listener: Option<Weak<dyn Listener>>, cq: Arc<Cq>) {
+fn queue_callback(machine: &Machine, listener: Option<Weak<dyn Listener>>, cq: Arc<Cq>) {
     let again = machine.clone();
     machine.queue_dpc("completion", move || match cq.run_callback() {
         AfterCallback::Rest => {}
-        AfterCallback::Again => queue_callback(again, listener, cq),
+        AfterCallback::Again => queue_callback(&again, listener, cq),
         AfterCallback::Closed => {
             if let Some(listener) = listener.as_ref().and_then(Weak::upgrade) {
                 listener.cq_idle(cq.handle);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use ibal_sys::*;
 
-use super::Ibal;
 use super::latch::Latch;
 use super::query::{SaRequest, bytes_of};
 use super::sa::{Answer, Outcome};
+use super::{Ibal, call_driver};
 use crate::fabric::ids::{Gid, Lid};
 use crate::fabric::wire::mad::SA_DATA_OFFSET;
 use crate::hca::Handle;
@@ -145,16 +145,12 @@ impl Ibal {
             let queue = Arc::clone(&ibal);
             queue.worker.queue(move || ibal.finish_join(&joining, &answer));
         });
-        match sent {
-            Ok(id) => {
-                membership.state.lock().transaction = Some(id);
-                Ok(())
-            }
-            Err(_) => {
-                self.release(membership.handle, "join_mcast");
-                Err(IB_INVALID_GUID)
-            }
-        }
+        let Ok(id) = sent else {
+            self.release(membership.handle, "join_mcast");
+            return Err(IB_INVALID_GUID);
+        };
+        membership.state.lock().transaction = Some(id);
+        Ok(())
     }
 
     /// The answer to a join, on the asynchronous thread.
@@ -211,7 +207,7 @@ impl Ibal {
             p_member_rec: &raw mut record,
         };
         if let Some(callback) = membership.callback {
-            self.call_driver("multicast join callback", PASSIVE_LEVEL, || {
+            call_driver("multicast join callback", PASSIVE_LEVEL, || {
                 // SAFETY: the driver's own callback; the record and what it points to live for the call.
                 unsafe { callback(&raw mut result) };
             });

@@ -61,7 +61,6 @@ mod worker;
 
 pub use pdo::{ChildConfig, DEFAULT_PARTITION};
 
-use latch::Latch;
 use objects::{Gone, NotNow, Notice, Object, Objects};
 use pnp::PnpState;
 use sa::SaClient;
@@ -162,12 +161,6 @@ impl Ibal {
         Some(index as u8 + 1)
     }
 
-    /// Calls a function of the driver, and says so to the log.
-    fn call_driver<R>(&self, name: &'static str, irql: KIRQL, f: impl FnOnce() -> R) -> R {
-        let _scope = cause::enter(name);
-        verifier::call_driver(name, irql, f)
-    }
-
     // Handles.
 
     /// What is behind a handle of a kind, or a broken rule.
@@ -257,7 +250,7 @@ impl Ibal {
             Notice::Callback(address) => {
                 let Some(ibal) = Self::of(&self.machine) else { return };
                 self.worker.queue(move || {
-                    ibal.call_driver("destroy callback", PASSIVE_LEVEL, || {
+                    call_driver("destroy callback", PASSIVE_LEVEL, || {
                         // SAFETY: the driver gave this function to a destroy call, whose type says this signature.
                         let callback: unsafe extern "win64" fn(*mut std::ffi::c_void) =
                             unsafe { std::mem::transmute(address) };
@@ -292,7 +285,7 @@ impl Ibal {
             },
             port_number: 0,
         };
-        self.call_driver("asynchronous event", PASSIVE_LEVEL, || {
+        call_driver("asynchronous event", PASSIVE_LEVEL, || {
             // SAFETY: the driver's own callback, with a record that lives for the call.
             unsafe { callback(&raw mut record) };
         });
@@ -322,11 +315,12 @@ impl Ibal {
             self.machine.try_release(INTERFACE, 0);
         }
     }
+}
 
-    /// Waits for a latch that one of the access layer's threads opens.
-    fn wait(&self, latch: &Latch, what: &'static str) {
-        latch.wait(what);
-    }
+/// Calls a function of the driver, and says so to the log.
+fn call_driver<R>(name: &'static str, irql: KIRQL, f: impl FnOnce() -> R) -> R {
+    let _scope = cause::enter(name);
+    verifier::call_driver(name, irql, f)
 }
 
 /// Kind of an interface reference in the machine's ledger.

@@ -135,36 +135,10 @@ impl Objects {
         read(&self.0).get(&handle.serial).map(|entry| entry.client)
     }
 
-    /// The object above another.
-    pub fn parent(&self, handle: Handle) -> Option<Handle> {
-        read(&self.0).get(&handle.serial).and_then(|entry| entry.parent)
-    }
-
-    /// The ancestor of a kind, the object itself included.
-    pub fn ancestor(&self, handle: Handle, kind: Kind) -> Option<Handle> {
-        let mut at = Some(handle);
-        while let Some(handle) = at {
-            if handle.kind == kind {
-                return Some(handle);
-            }
-            at = self.parent(handle);
-        }
-        None
-    }
-
     /// Objects of a kind that are there, destroyed ones that still go included.
     pub fn count(&self, kind: Kind) -> usize {
         let of_kind = |entry: &&Entry| entry.object.kind() == kind;
         read(&self.0).values().filter(of_kind).count()
-    }
-
-    /// Every object with its handle.
-    pub fn all(&self, hca: u16) -> Vec<(Handle, Object)> {
-        let entry = |(serial, entry): (&u32, &Entry)| {
-            let handle = Handle { hca, kind: entry.object.kind(), serial: *serial };
-            (handle, entry.object.clone())
-        };
-        read(&self.0).iter().map(entry).collect()
     }
 
     /// Marks an object as going, unless others depend on it.

@@ -11,7 +11,7 @@ use ibal_sys::*;
 
 use super::latch::Latch;
 use super::port_watch::{self, Link, PortEvent, PortView};
-use super::{Ibal, attributes};
+use super::{Ibal, attributes, call_driver};
 use crate::fabric::topology::{Port, PortState};
 use crate::hca::Handle;
 use crate::hca::log::Event;
@@ -127,6 +127,28 @@ impl Registration {
     fn wants(&self, class: u32) -> bool {
         self.class & IB_PNP_CLASS_MASK == class
     }
+
+    fn record(&self, event: u32, guid: u64, context: usize) -> ib_pnp_rec_t {
+        ib_pnp_rec_t {
+            pnp_event: event,
+            h_pnp: self.handle.to_ptr(),
+            h_ioc_event: std::ptr::null_mut(),
+            pnp_context: std::ptr::with_exposed_provenance_mut(self.context),
+            context: std::ptr::with_exposed_provenance_mut(context),
+            guid: ib_net64_t::new(guid),
+            ca_guid: ib_net64_t::ZERO,
+        }
+    }
+
+    /// A client that is content leaves a context; one that is not hears no more of this port.
+    fn keep_context(&self, guid: u64, status: ib_api_status_t, context: usize) {
+        let mut contexts = self.contexts.lock();
+        if status == IB_SUCCESS {
+            contexts.insert(guid, context);
+        } else {
+            contexts.remove(&guid);
+        }
+    }
 }
 
 impl Ibal {
@@ -161,7 +183,7 @@ impl Ibal {
             }
         }
         if registration.class & IB_PNP_FLAG_REG_COMPLETE != 0 {
-            let mut record = self.record(registration, IB_PNP_REG_COMPLETE, 0, 0);
+            let mut record = registration.record(IB_PNP_REG_COMPLETE, 0, 0);
             self.call_client(registration, "PnP REG_COMPLETE", "REG_COMPLETE", &raw mut record);
         }
         if let Some(latch) = &registration.complete {
@@ -232,18 +254,6 @@ impl Ibal {
         }
     }
 
-    fn record(&self, registration: &Registration, event: u32, guid: u64, context: usize) -> ib_pnp_rec_t {
-        ib_pnp_rec_t {
-            pnp_event: event,
-            h_pnp: registration.handle.to_ptr(),
-            h_ioc_event: std::ptr::null_mut(),
-            pnp_context: std::ptr::with_exposed_provenance_mut(registration.context),
-            context: std::ptr::with_exposed_provenance_mut(context),
-            guid: ib_net64_t::new(guid),
-            ca_guid: ib_net64_t::ZERO,
-        }
-    }
-
     fn attributes(&self, ports: &[Arc<Port>]) -> Vec<u64> {
         let mut buffer = vec![0u64; attributes::size(ports).div_ceil(8)];
         // SAFETY: the buffer has the size asked for and the alignment of its words.
@@ -265,13 +275,13 @@ impl Ibal {
             unsafe { (*p_ca_attr).p_port_attr.add(index) }
         };
         let mut record = ib_pnp_port_rec_t {
-            pnp_rec: self.record(registration, code(event), guid, context),
+            pnp_rec: registration.record(code(event), guid, context),
             p_ca_attr: if removal { std::ptr::null_mut() } else { p_ca_attr },
             p_port_attr,
         };
         let status =
             self.call_client(registration, callback_name(event), name(event), (&raw mut record).cast());
-        self.keep_context(registration, guid, status, record.pnp_rec.context as usize);
+        registration.keep_context(guid, status, record.pnp_rec.context as usize);
     }
 
     fn notify_ca(&self, registration: &Registration, ports: &[Arc<Port>], event: ib_pnp_event_t) {
@@ -280,22 +290,12 @@ impl Ibal {
         let mut attributes = self.attributes(ports);
         let add = event == IB_PNP_CA_ADD;
         let mut record = ib_pnp_ca_rec_t {
-            pnp_rec: self.record(registration, event, guid, context),
+            pnp_rec: registration.record(event, guid, context),
             p_ca_attr: if add { attributes.as_mut_ptr().cast() } else { std::ptr::null_mut() },
         };
         let (callback, name) = if add { ("PnP CA_ADD", "CA_ADD") } else { ("PnP CA_REMOVE", "CA_REMOVE") };
         let status = self.call_client(registration, callback, name, (&raw mut record).cast());
-        self.keep_context(registration, guid, status, record.pnp_rec.context as usize);
-    }
-
-    /// A client that is content leaves a context; one that is not hears no more of this port.
-    fn keep_context(&self, registration: &Registration, guid: u64, status: ib_api_status_t, context: usize) {
-        let mut contexts = registration.contexts.lock();
-        if status == IB_SUCCESS {
-            contexts.insert(guid, context);
-        } else {
-            contexts.remove(&guid);
-        }
+        registration.keep_context(guid, status, record.pnp_rec.context as usize);
     }
 
     fn call_client(
@@ -307,7 +307,7 @@ impl Ibal {
     ) -> ib_api_status_t {
         let Some(function) = registration.callback else { return IB_INVALID_CALLBACK };
         self.hca.note(Event::PnpBegin { event });
-        let status = self.call_driver(callback, PASSIVE_LEVEL, || {
+        let status = call_driver(callback, PASSIVE_LEVEL, || {
             // SAFETY: the driver's own callback, with a record that is whole for its event and lives for the call.
             unsafe { function(record) }
         });

@@ -160,9 +160,4 @@ impl SaClient {
             self.hca.send_mad(self.port, lid, sl, &ack);
         }
     }
-
-    /// Requests that wait for an answer.
-    pub fn outstanding(&self) -> usize {
-        self.transactions.lock().len()
-    }
 }

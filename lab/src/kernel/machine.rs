@@ -2,6 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,7 +17,7 @@ use crate::sim::{self, CpuHandle, Lock, Mode, Sim, ThreadHandle};
 use crate::verifier::rules::{
     LOCK_HELD_AT_RETURN, POOL_LEAK, RESOURCE_LEAK, RESOURCE_NOT_OWNED, THREAD_ENDS_RAISED,
 };
-use crate::verifier::{self, DriverCall, Leak, Ledger, LockOrder};
+use crate::verifier::{self, DriverCall, Leak, Ledger, LockOrder, Rule};
 
 /// Parameters of a machine.
 #[derive(Clone, Debug)]
@@ -68,9 +69,13 @@ pub(super) struct Inner {
     faults: Faults,
     extensions: Lock<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     driver_calls: AtomicU64,
+    free_watchers: Lock<Vec<FreeWatcher>>,
     driver_stack: AtomicUsize,
     pub has_paged_pool: AtomicBool,
 }
+
+/// Looks at memory that the driver is about to free, and says which rule that breaks.
+type FreeWatcher = Arc<dyn Fn(&Machine, &Range<usize>) -> Option<(Rule, String)> + Send + Sync>;
 
 impl Machine {
     /// A new machine in `sim`, with nothing running.
@@ -94,6 +99,7 @@ impl Machine {
             faults: Faults::default(),
             extensions: Lock::default(),
             driver_calls: AtomicU64::new(0),
+            free_watchers: Lock::default(),
             driver_stack: AtomicUsize::new(0),
             has_paged_pool: AtomicBool::new(false),
             cpus,
@@ -265,6 +271,21 @@ impl Machine {
         let mut leaks = self.0.ledger.lock().outstanding();
         leaks.extend(self.0.pool.lock().outstanding());
         leaks
+    }
+
+    /// Has `watcher` look at every pool block that the driver frees, before it is freed: a device model knows what it
+    /// was given.
+    pub fn watch_frees(
+        &self,
+        watcher: impl Fn(&Self, &Range<usize>) -> Option<(Rule, String)> + Send + Sync + 'static,
+    ) {
+        self.0.free_watchers.lock().push(Arc::new(watcher));
+    }
+
+    /// The rule that freeing this memory breaks, if a watcher knows one.
+    pub(super) fn broken_by_free(&self, memory: &Range<usize>) -> Option<(Rule, String)> {
+        let watchers = self.0.free_watchers.lock().clone();
+        watchers.iter().find_map(|watcher| watcher(self, memory))
     }
 
     /// Calls into the driver so far.

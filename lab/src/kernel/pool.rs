@@ -472,6 +472,11 @@ impl Machine {
                     format!("a spin lock in the block is held (tag {})", tag_text(tag)),
                 );
             }
+            if owner == Owner::Driver
+                && let Some((rule, detail)) = self.broken_by_free(&memory)
+            {
+                violation(rule, call, detail);
+            }
             if self.forget_events(&memory) {
                 violation(
                     OBJECT_FREED_WHILE_WAITED,

@@ -61,7 +61,7 @@ verbs! {
             Err(why) => verifier::violation(VERB_BAD_HANDLE, "close_al", format!("{handle}: {why:?}")),
         }
         ibal.release(handle, "close_al");
-        ibal.wait(&latch, "close_al");
+        latch.wait("close_al");
         IB_SUCCESS
     }
 
@@ -176,7 +176,7 @@ verbs! {
         ibal.pnp_worker.queue(move || reporter.process_registration(&registration));
         if let Some(latch) = complete {
             refuse_to_wait_for_itself(&ibal, "reg_pnp");
-            ibal.wait(&latch, "reg_pnp");
+            latch.wait("reg_pnp");
         }
         IB_SUCCESS
     }
@@ -191,7 +191,7 @@ verbs! {
         }
         if let Some(latch) = latch {
             refuse_to_wait_for_itself(&ibal, "dereg_pnp");
-            ibal.wait(&latch, "dereg_pnp");
+            latch.wait("dereg_pnp");
         }
         IB_SUCCESS
     }
@@ -258,7 +258,7 @@ fn destroy_plain<T>(
     let (handle, _) = ibal.begin_destroy(handle, kind, notice, verb);
     ibal.release(handle, verb);
     if let Some(latch) = latch {
-        ibal.wait(&latch, verb);
+        latch.wait(verb);
     }
     IB_SUCCESS
 }

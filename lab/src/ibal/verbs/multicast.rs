@@ -46,7 +46,7 @@ verbs! {
         }
         if let Some(latch) = latch {
             refuse_to_wait_for_itself(&ibal, "leave_mcast");
-            ibal.wait(&latch, "leave_mcast");
+            latch.wait("leave_mcast");
         }
         IB_SUCCESS
     }
@@ -99,7 +99,7 @@ unsafe fn join(
     }
     if let Some(done) = done {
         refuse_to_wait_for_itself(ibal, "join_mcast");
-        ibal.wait(&done, "join_mcast");
+        done.wait("join_mcast");
     }
     IB_SUCCESS
 }

@@ -10,10 +10,10 @@ use crate::hca::cq::{Arm, Completion, CompletionKind, Cq, Status};
 use crate::hca::mem::{Element, Fault, Physical};
 use crate::hca::qp::{Caps, PostError, Qp, RecvRequest, SendRequest};
 use crate::hca::qp_state::{Attributes, Modify, PathAttr, QpState, Refused, Service};
-use crate::hca::rules::{QP_MEMORY_FREED, QP_MEMORY_NOT_REGISTERED, QP_STATE, QP_TOO_MANY_ELEMENTS};
-use crate::hca::{Handle, Kind};
+use crate::hca::rules::{QP_STATE, QP_TOO_MANY_ELEMENTS};
+use crate::hca::{Handle, Kind, memory_violation};
 use crate::ibal::objects::{Client, Object};
-use crate::ibal::{Ibal, MAKES_RESOURCES};
+use crate::ibal::{Ibal, MAKES_RESOURCES, call_driver};
 use crate::kernel::irql::DISPATCH_LEVEL;
 use crate::verifier;
 
@@ -57,10 +57,8 @@ verbs! {
             return NO_RESOURCES;
         }
         let context = cq_context.expose_provenance();
-        let caller = Arc::downgrade(&ibal);
         let notify = move |cq: Handle| {
-            let Some(ibal) = caller.upgrade() else { return };
-            ibal.call_driver("completion callback", DISPATCH_LEVEL, || {
+            call_driver("completion callback", DISPATCH_LEVEL, || {
                 // SAFETY: the driver's own callback, with its queue and its context.
                 unsafe { callback(cq.to_ptr(), std::ptr::with_exposed_provenance_mut(context)) };
             });
@@ -103,7 +101,7 @@ verbs! {
             ibal.release(handle, "destroy_cq");
         }
         if let Some(latch) = latch {
-            ibal.wait(&latch, "destroy_cq");
+            latch.wait("destroy_cq");
         }
         IB_SUCCESS
     }
@@ -223,7 +221,7 @@ verbs! {
         }
         ibal.release(handle, "destroy_qp");
         if let Some(latch) = latch {
-            ibal.wait(&latch, "destroy_qp");
+            latch.wait("destroy_qp");
         }
         IB_SUCCESS
     }
@@ -468,14 +466,6 @@ unsafe fn elements(array: *const ib_local_ds_t, count: u32) -> Vec<Element> {
     (0..count as usize).map(element).collect()
 }
 
-fn memory(verb: &str, qp: &Qp, wr_id: u64, fault: &Fault) -> ! {
-    let rule = match fault {
-        Fault::NoMemory { .. } => QP_MEMORY_FREED,
-        _ => QP_MEMORY_NOT_REGISTERED,
-    };
-    verifier::violation(rule, verb, format!("QP {:#x}, wr_id {wr_id:#x}: {fault}", qp.qpn))
-}
-
 fn posted(qp: &Qp, verb: &'static str, result: Result<(), PostError>) -> ib_api_status_t {
     match result {
         Ok(()) => IB_SUCCESS,
@@ -503,11 +493,11 @@ unsafe fn send_one(ibal: &Ibal, qp: &Arc<Qp>, wr: &ib_send_wr_t) -> ib_api_statu
     let inline = if wr.send_opt.contains(ib_send_opt_t::IB_SEND_OPT_INLINE) {
         match copy_inline(ibal, &list) {
             Ok(data) => Some(data),
-            Err(fault) => memory("post_send", qp, wr.wr_id, &fault),
+            Err(fault) => memory_violation("post_send", qp, wr.wr_id, &fault),
         }
     } else {
         if let Err(fault) = ibal.hca.check_elements(qp.pd, &list, false) {
-            memory("post_send", qp, wr.wr_id, &fault);
+            memory_violation("post_send", qp, wr.wr_id, &fault);
         }
         None
     };
@@ -569,7 +559,7 @@ unsafe fn recv_one(ibal: &Ibal, qp: &Arc<Qp>, wr: &ib_recv_wr_t) -> ib_api_statu
     // SAFETY: the caller's contract.
     let list = unsafe { elements(wr.ds_array, wr.num_ds) };
     if let Err(fault) = ibal.hca.check_elements(qp.pd, &list, true) {
-        memory("post_recv", qp, wr.wr_id, &fault);
+        memory_violation("post_recv", qp, wr.wr_id, &fault);
     }
     posted(qp, "post_recv", ibal.hca.post_recv(qp, RecvRequest { wr_id: wr.wr_id, elements: list }))
 }

@@ -15,7 +15,7 @@ use crate::ibal::mads;
 use crate::ibal::objects::{Client, Notice, Object};
 use crate::ibal::query::{build, record_count};
 use crate::ibal::sa::{Answer, Outcome};
-use crate::ibal::{Ibal, transactions};
+use crate::ibal::{Ibal, call_driver, transactions};
 use crate::kernel::irql::DISPATCH_LEVEL;
 use crate::verifier;
 
@@ -77,19 +77,15 @@ verbs! {
                 latch.open();
             }
         });
-        match sent {
-            Ok(id) => {
-                ibal.objects.replace(query, Object::Query { port, id });
-                if let Some(latch) = sync {
-                    ibal.wait(&latch, "query");
-                }
-                IB_SUCCESS
-            }
-            Err(_) => {
-                forget(&ibal, query);
-                IB_INVALID_GUID
-            }
+        let Ok(id) = sent else {
+            forget(&ibal, query);
+            return IB_INVALID_GUID;
+        };
+        ibal.objects.replace(query, Object::Query { port, id });
+        if let Some(latch) = sync {
+            latch.wait("query");
         }
+        IB_SUCCESS
     }
 
     /// DISPATCH_LEVEL or below (`ib_cancel_query`). A query that is over is no mistake: its handle is only compared.
@@ -165,7 +161,7 @@ fn finish(ibal: &Arc<Ibal>, asked: &Asked, answer: &Answer) {
         Outcome::Canceled => IB_CANCELED,
     };
     ibal.hca.note(Event::Queried { attribute: asked.attribute, status: status.0, sent: answer.sent });
-    let port = ibal.hca.port(asked.port).map(|port| port.view());
+    let port = ibal.hca.port(asked.port).map(crate::hca::HcaPort::view);
     let from = port.map_or((0, 0), |port| (port.sm_lid.0, port.sm_sl));
     let p_result_mad = answer.mad.as_deref().map_or(std::ptr::null_mut(), |mad| {
         let element = ibal.mads.hand_out(asked.al, mad, from);
@@ -183,7 +179,7 @@ fn finish(ibal: &Arc<Ibal>, asked: &Asked, answer: &Answer) {
         p_result_mad,
     };
     if let Some(callback) = asked.callback {
-        ibal.call_driver("query callback", DISPATCH_LEVEL, || {
+        call_driver("query callback", DISPATCH_LEVEL, || {
             // SAFETY: the driver's own callback, with a record that lives for the call.
             unsafe { callback(&raw mut record) };
         });

@@ -29,10 +29,9 @@ use crate::fabric::wire::mad::MAD_LEN;
 use crate::fabric::wire::{Bth, Deth, OpCode, Packet};
 use crate::kernel::Machine;
 use crate::sim::{self, Lock, Mode, Sim};
-use crate::verifier::Rule;
+use crate::verifier::{Rule, cause};
 
 pub mod av;
-pub mod cause;
 pub mod cq;
 mod engine;
 pub mod handle;

@@ -15,7 +15,7 @@ use ibal_sys::*;
 use super::latch::Latch;
 use super::query::{SaRequest, bytes_of};
 use super::sa::{Answer, Outcome};
-use super::{Ibal, call_driver};
+use super::Ibal;
 use crate::fabric::ids::{Gid, Lid};
 use crate::fabric::wire::mad::SA_DATA_OFFSET;
 use crate::hca::Handle;
@@ -23,6 +23,7 @@ use crate::hca::log::Event;
 use crate::hca::qp::Qp;
 use crate::kernel::irql::PASSIVE_LEVEL;
 use crate::sim::Lock;
+use crate::verifier::call_driver;
 
 /// How long a leave waits for the administrator, in milliseconds.
 const LEAVE_TIMEOUT_MS: u32 = 500;

@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use ibal_sys::{IB_AE_CQ_ERROR, IB_AE_QP_COMM, IB_AE_QP_FATAL, IB_AE_SQ_DRAINED, ib_async_event_handle};
 use ibal_sys::{ib_async_event_rec_t, ib_async_event_t};
-use windows_kernel_sys::{DEVICE_OBJECT, KIRQL};
+use windows_kernel_sys::DEVICE_OBJECT;
 
 use crate::fabric::event::PortEvent;
 use crate::fabric::wire::mad::MAD_LEN;
@@ -37,11 +37,11 @@ use crate::hca::log::{Event, Log};
 use crate::hca::rules::{
     IFC_REFERENCE, VERB_BAD_HANDLE, VERB_DESTROY_WITH_CHILDREN, VERB_DOUBLE_DESTROY, VERB_RESOURCE_LIFETIME,
 };
-use crate::hca::{Handle, Hca, Kind, cause};
+use crate::hca::{Handle, Hca, Kind};
 use crate::kernel::Machine;
 use crate::kernel::irql::PASSIVE_LEVEL;
 use crate::sim::{Lock, TraceEvent};
-use crate::verifier;
+use crate::verifier::{self, call_driver, cause};
 
 mod attributes;
 mod interface;
@@ -315,12 +315,6 @@ impl Ibal {
             self.machine.try_release(INTERFACE, 0);
         }
     }
-}
-
-/// Calls a function of the driver, and says so to the log.
-fn call_driver<R>(name: &'static str, irql: KIRQL, f: impl FnOnce() -> R) -> R {
-    let _scope = cause::enter(name);
-    verifier::call_driver(name, irql, f)
 }
 
 /// Kind of an interface reference in the machine's ledger.

@@ -11,12 +11,13 @@ use ibal_sys::*;
 
 use super::latch::Latch;
 use super::port_watch::{self, Link, PortEvent, PortView};
-use super::{Ibal, attributes, call_driver};
+use super::{Ibal, attributes};
 use crate::fabric::topology::{Port, PortState};
 use crate::hca::Handle;
 use crate::hca::log::Event;
 use crate::kernel::irql::PASSIVE_LEVEL;
 use crate::sim::Lock;
+use crate::verifier::call_driver;
 
 /// A client's registration.
 pub struct Registration {

@@ -3,7 +3,7 @@
 use windows_kernel_sys::KIRQL;
 
 use super::rules;
-use super::{irql_name, violation};
+use super::{cause, irql_name, violation};
 use crate::kernel::{Machine, irql};
 use crate::sim;
 
@@ -28,6 +28,7 @@ pub fn call_driver<R>(callback: &'static str, at: KIRQL, f: impl FnOnce() -> R) 
     assert!(before <= at, "{callback} is called at {}, which is above {}", irql_name(before), irql_name(at));
     irql::raise(at);
     let held_before = machine.held_locks();
+    let _scope = cause::enter(callback);
     let outer = machine.enter_driver(DriverCall { callback, irql: at });
     crate::kernel::preempt(callback);
     let (result, depth) = sim::measure_stack(f);

@@ -5,6 +5,7 @@
 //! name, the call, what was wrong and the seed; the context that broke it never runs again, since a driver's
 //! frames cannot unwind.
 
+pub mod cause;
 mod driver_call;
 mod ledger;
 mod lock_order;

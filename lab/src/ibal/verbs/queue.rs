@@ -13,9 +13,9 @@ use crate::hca::qp_state::{Attributes, Modify, PathAttr, QpState, Refused, Servi
 use crate::hca::rules::{QP_STATE, QP_TOO_MANY_ELEMENTS};
 use crate::hca::{Handle, Kind, memory_violation};
 use crate::ibal::objects::{Client, Object};
-use crate::ibal::{Ibal, MAKES_RESOURCES, call_driver};
+use crate::ibal::{Ibal, MAKES_RESOURCES};
 use crate::kernel::irql::DISPATCH_LEVEL;
-use crate::verifier;
+use crate::verifier::{self, call_driver};
 
 impl Ibal {
     fn cq<T>(&self, handle: *mut T, verb: &str) -> (Handle, Arc<Cq>) {

@@ -15,9 +15,9 @@ use crate::ibal::mads;
 use crate::ibal::objects::{Client, Notice, Object};
 use crate::ibal::query::{build, record_count};
 use crate::ibal::sa::{Answer, Outcome};
-use crate::ibal::{Ibal, call_driver, transactions};
+use crate::ibal::{Ibal, transactions};
 use crate::kernel::irql::DISPATCH_LEVEL;
-use crate::verifier;
+use crate::verifier::{self, call_driver};
 
 /// What of a request is needed at its end.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
-//! In which of the driver's functions something happens: for the log, and for the rule about the life of resources.
+//! In which of the driver's functions something happens: for logs, and for rules about what belongs where.
 //!
-//! Each room that calls the driver says so with [`enter`]. The scopes of a thread nest, and go with the thread from
+//! [`call_driver`](super::call_driver) opens a scope for each call. The scopes of a thread nest, and go with the thread from
 //! processor to processor; those of a DPC belong to its processor.
 
 use std::collections::BTreeMap;

@@ -73,6 +73,7 @@ table! {
         -> ib_api_status_t;
     dereg_pnp: unsafe extern "win64" fn(ib_pnp_handle_t, ib_pfn_destroy_cb_t) -> ib_api_status_t;
     open_al: unsafe extern "win64" fn(*mut ib_al_handle_t) -> ib_api_status_t;
+    ib_deref_al_obj: unsafe extern "win64" fn(*mut c_void);
     close_al: unsafe extern "win64" fn(ib_al_handle_t) -> ib_api_status_t;
 }
 
@@ -85,6 +86,14 @@ impl Deref for Api {
 
     fn deref(&self) -> &Table {
         &self.0
+    }
+}
+
+impl Api {
+    /// Returns a reference to an object of the access layer (`ib_deref_al_obj`). IRQL <= DISPATCH_LEVEL.
+    pub(super) fn dereference<T>(&self, object: *mut T) {
+        // SAFETY: callable to DISPATCH_LEVEL, for a handle with a reference that the caller owns.
+        unsafe { (self.ib_deref_al_obj)(object.cast()) };
     }
 }
 

@@ -142,6 +142,15 @@ struct Joiner<A> {
     api: Api,
 }
 
+/// Phases of a join: the call that starts it has not returned.
+const STARTING: u8 = 0;
+/// It has, and the slot has a referenced handle.
+const JOINING: u8 = 1;
+/// The callback has come.
+const ANSWERED: u8 = 2;
+/// Cancelled before the callback came.
+const CANCELLED: u8 = 3;
+
 type Groups<A> = Table<Joiner<A>, _ib_mcast>;
 type Membership<A> = Slot<Joiner<A>, _ib_mcast>;
 
@@ -167,7 +176,8 @@ impl<A: Client> Memberships<A> {
         token: u64,
         _at: &Passive<'_>,
     ) -> Result<MembershipId, IbError> {
-        let (slot, id) = Groups::take(&self.table, token)?;
+        let starting = Groups::start(&self.table, token)?;
+        let slot = starting.slot;
         let mut raw = ib_mcast_req_t::zeroed();
         raw.create = boolean_t::from(request.create.is_some());
         raw.member_rec = member_record(request);
@@ -177,18 +187,37 @@ impl<A: Client> Memberships<A> {
         raw.retry_cnt = patience.retries;
         raw.port_guid = ib_net64_t::new(request.port_guid);
         raw.pkey_index = request.pkey_index;
-        // The handle comes with the callback: one taken here would need a reference of its own.
+        let mut handle = ptr::null_mut();
         // SAFETY: at PASSIVE_LEVEL, with a live QP and a request that is copied before the call returns; the context
-        // is a slot in use, which keeps its table until the last callback.
-        let status = unsafe { (self.api.join_mcast)(qp.handle(), &raw const raw, ptr::null_mut()) };
-        if status.is_success() {
-            return Ok(MembershipId(id));
+        // is a slot in use, which keeps its table until the last callback; a place for the handle.
+        let status = unsafe { (self.api.join_mcast)(qp.handle(), &raw const raw, &raw mut handle) };
+        if !status.is_success() {
+            starting.reject();
+            return Err(failure(status));
         }
-        // Not accepted: no callback will come.
-        if let Some(ended) = slot.release() {
-            ended.forget();
+        // The handle comes with a reference of its own, which makes it safe to cancel the join by. Whoever ends the
+        // join returns the reference.
+        slot.pending.store(handle, Ordering::Release);
+        if slot.phase.compare_exchange(STARTING, JOINING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // The outcome came before the handle.
+            self.api.dereference(handle);
+        } else if self.table.is_closed() {
+            self.cancel(slot);
         }
-        Err(failure(status))
+        Ok(MembershipId(starting.id))
+    }
+
+    /// Ends a join that is out, as cancelled; the caller uses the slot. The access layer takes back what the administrator may have granted.
+    fn cancel(&self, slot: &Membership<A>) {
+        // Once this succeeds the reference is ours, and the callback, which still comes, leaves the handle alone.
+        if slot.phase.compare_exchange(JOINING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let handle = slot.pending.load(Ordering::Acquire);
+        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows; the reference keeps the object, whatever became
+        // of the join meanwhile (`al_common.c`, `destroy_obj` on one that is being destroyed).
+        let _ = unsafe { (self.api.leave_mcast)(handle, ib_pfn_destroy_cb_t::NONE) };
+        self.api.dereference(handle);
     }
 
     /// Leaves a group (`ib_leave_mcast`). If this succeeds, [`Client::leave_done`] follows with the token of the
@@ -198,7 +227,7 @@ impl<A: Client> Memberships<A> {
     /// `STATE` unless the id is a membership: not joined yet, already being left, or gone.
     pub fn leave(&self, id: MembershipId, _at: &Passive<'_>) -> Result<(), IbError> {
         let slot = self.table.find(id.0).ok_or(IbError::STATE)?;
-        self.leave_slot(slot)
+        self.leave_slot(&slot)
     }
 
     fn leave_slot(&self, slot: &Membership<A>) -> Result<(), IbError> {
@@ -212,26 +241,25 @@ impl<A: Client> Memberships<A> {
         let status = unsafe { (self.api.leave_mcast)(handle, ib_pfn_destroy_cb_t::from_fn(on_leave::<A>)) };
         check(status).inspect_err(|_| {
             // The access layer does not know the handle: there is no membership and no callback will come.
-            if let Some(ended) = slot.release() {
+            // SAFETY: so it is ended here, once, since the handle was taken.
+            if let Some(ended) = unsafe { slot.end() } {
                 ended.forget();
             }
         })
     }
 
-    /// Takes no more joins, and leaves every group that is joined, now or by a join in flight; such a join ends as
-    /// cancelled.
+    /// Takes no more joins, cancels those that are out, and leaves every group.
     pub fn close(&self, _at: &Passive<'_>) {
         self.table.close();
         for slot in self.table.in_use() {
+            self.cancel(&slot);
             // `STATE` for those that are not joined.
-            let _ = self.leave_slot(slot);
+            let _ = self.leave_slot(&slot);
         }
     }
 
-    /// Closes, and waits until there is neither a join, a membership nor a leave: no callback will come.
-    ///
-    /// Joins in flight end with the administrator's answer or when its time is over. Destroying the QP cancels
-    /// them, so for a quick end: [`Memberships::close`], [`Qp::destroy`], then this.
+    /// Closes, and waits until there is neither a join, a membership nor a leave: no callback will come. Before the
+    /// QP is destroyed. Leaves wait for the administrator no longer than half a second (`al_mcast.c`).
     pub fn destroy(&self, at: &Passive<'_>) {
         self.close(at);
         self.table.drain(at);
@@ -278,59 +306,56 @@ unsafe extern "win64" fn on_join<A: Client>(record: *mut ib_mcast_rec_t) {
     let slot = unsafe { &*record.mcast_context.cast::<Membership<A>>() };
     // SAFETY: join callbacks run on a thread at PASSIVE_LEVEL.
     let mut at = unsafe { Passive::assume() };
+    // SAFETY: the slot is in use until `end` below, or until `on_leave`, which the access layer does not call before
+    // this returns (`al_mcast.c` holds a reference for it).
+    let Some(table) = (unsafe { slot.table() }) else {
+        return;
+    };
+    let Joiner { client, api } = &*table.client;
+    let before = slot.phase.swap(ANSWERED, Ordering::AcqRel);
+    if before == JOINING {
+        api.dereference(slot.pending.load(Ordering::Acquire));
+    }
     // SAFETY: null, or a record that is valid during the callback.
     let group = unsafe { record.p_member_rec.as_ref() };
-    match (record.status, group) {
-        (IB_SUCCESS, Some(group)) if !record.h_mcast.is_null() => {
-            let member = Member::from_raw(group);
-            slot.handle.store(record.h_mcast, Ordering::Release);
-            // SAFETY: the slot is in use until `on_leave`, which the access layer does not call before this returns
-            // (`al_mcast.c` holds a reference for it).
-            let Some(table) = (unsafe { slot.table() }) else {
-                return;
-            };
-            let (client, api) = (&table.client.client, &table.client.api);
-            let mut result = Ok(member);
-            if table.is_closed() {
-                let handle = slot.handle.swap(ptr::null_mut(), Ordering::AcqRel);
-                if !handle.is_null() {
-                    // Nobody wants it any more, and `close` did not see it.
-                    slot.quiet.store(true, Ordering::Relaxed);
-                    // SAFETY: at PASSIVE_LEVEL, with a live membership that is not used again.
-                    let _ = unsafe { (api.leave_mcast)(handle, ib_pfn_destroy_cb_t::from_fn(on_leave::<A>)) };
-                    result = Err(JoinError::Cancelled);
-                }
-            }
-            client.join_done(slot.token(), result, &mut at);
+    let mut result = match (record.status, group) {
+        // Who cancelled has left, whatever the administrator says.
+        _ if before == CANCELLED => Err(JoinError::Cancelled),
+        (IB_SUCCESS, Some(group)) if !record.h_mcast.is_null() => Ok(Member::from_raw(group)),
+        (IB_REMOTE_ERROR, _) => Err(JoinError::Refused(record.error_status.get())),
+        (IB_TIMEOUT, _) => Err(JoinError::TimedOut),
+        (IB_CANCELED, _) => Err(JoinError::Cancelled),
+        (status, _) => Err(JoinError::Failed(failure(status))),
+    };
+    if result.is_ok() {
+        slot.handle.store(record.h_mcast, Ordering::Release);
+        if table.is_closed() && !slot.handle.swap(ptr::null_mut(), Ordering::AcqRel).is_null() {
+            // Nobody wants it any more, and `close` did not see it.
+            // SAFETY: at PASSIVE_LEVEL, with a live membership that is not used again.
+            let _ = unsafe { (api.leave_mcast)(record.h_mcast, ib_pfn_destroy_cb_t::NONE) };
+            result = Err(JoinError::Cancelled);
         }
-        (status, _) => {
-            let error = match status {
-                IB_REMOTE_ERROR => JoinError::Refused(record.error_status.get()),
-                IB_TIMEOUT => JoinError::TimedOut,
-                IB_CANCELED => JoinError::Cancelled,
-                status => JoinError::Failed(failure(status)),
-            };
-            // The access layer destroys the object by itself, without a callback.
-            if let Some(ended) = slot.release() {
-                ended.report(|joiner, token| joiner.client.join_done(token, Err(error), &mut at));
-            }
-        }
+    }
+    if result.is_ok() {
+        client.join_done(slot.token(), result, &mut at);
+        return;
+    }
+    // The access layer destroys the object by itself, without a callback.
+    // SAFETY: this was the request's last callback.
+    if let Some(ended) = unsafe { slot.end() } {
+        ended.report(|joiner, token| joiner.client.join_done(token, result, &mut at));
     }
 }
 
 /// `ib_pfn_destroy_cb_t` of a membership.
 unsafe extern "win64" fn on_leave<A: Client>(context: *mut c_void) {
-    // SAFETY: the context is a slot in use, whose membership this ends: it is the last callback.
+    // SAFETY: the context is a slot in use, whose membership this ends.
     let slot = unsafe { &*context.cast_const().cast::<Membership<A>>() };
     // SAFETY: destroy callbacks run on a thread at PASSIVE_LEVEL.
     let mut at = unsafe { Passive::assume() };
-    let quiet = slot.quiet.load(Ordering::Relaxed);
-    if let Some(ended) = slot.release() {
-        if quiet {
-            ended.forget();
-        } else {
-            ended.report(|joiner, token| joiner.client.leave_done(token, &mut at));
-        }
+    // SAFETY: it is the request's last callback.
+    if let Some(ended) = unsafe { slot.end() } {
+        ended.report(|joiner, token| joiner.client.leave_done(token, &mut at));
     }
 }
 

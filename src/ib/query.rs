@@ -33,9 +33,18 @@ pub struct PathRequest {
     /// GID of that port.
     pub source: [u8; 16],
     /// Where the path ends.
-    pub destination: [u8; 16],
+    pub destination: Destination,
     /// Partition.
     pub pkey: u16,
+}
+
+/// Where a path ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// At the port with this GID.
+    Gid([u8; 16]),
+    /// At the port with this LID.
+    Lid(u16),
 }
 
 /// A path to another port. Numbers in host order.
@@ -137,21 +146,36 @@ impl<A: Client> Queries<A> {
     }
 
     /// Asks for a path (`ib_query`). If this succeeds, [`Client::query_done`] follows with `token`, once, possibly
-    /// before this returns. IRQL <= DISPATCH_LEVEL.
+    /// before this returns.
     ///
     /// # Errors
     /// `NO_RESOURCES` when all places are taken, `STATE` after [`Queries::close`]; `IB_INVALID_GUID` while the port
     /// has no subnet manager; memory.
-    pub fn path(&self, request: &PathRequest, patience: Patience, token: u64) -> Result<QueryId, IbError> {
+    pub fn path(
+        &self,
+        request: &PathRequest,
+        patience: Patience,
+        token: u64,
+        _at: &Passive<'_>,
+    ) -> Result<QueryId, IbError> {
         let mut record = ib_path_rec_t {
             sgid: ib_gid_t { raw: request.source },
-            dgid: ib_gid_t { raw: request.destination },
             pkey: ib_net16_t::new(request.pkey),
             // One path, reversible.
             num_path: 0x81,
             ..Default::default()
         };
-        let mask = IB_PR_COMPMASK_DGID.get()
+        let end = match request.destination {
+            Destination::Gid(gid) => {
+                record.dgid = ib_gid_t { raw: gid };
+                IB_PR_COMPMASK_DGID
+            }
+            Destination::Lid(lid) => {
+                record.dlid = ib_net16_t::new(lid);
+                IB_PR_COMPMASK_DLID
+            }
+        };
+        let mask = end.get()
             | IB_PR_COMPMASK_SGID.get()
             | IB_PR_COMPMASK_PKEY.get()
             | IB_PR_COMPMASK_REVERSIBLE.get()
@@ -163,42 +187,37 @@ impl<A: Client> Queries<A> {
             comp_mask: ib_net64_t::new(mask),
             p_attr: (&raw mut record).cast(),
         };
-        let (slot, id) = Requests::take(&self.table, token)?;
+        let starting = Requests::start(&self.table, token)?;
         let mut raw = ib_query_req_t::zeroed();
         raw.query_type = IB_QUERY_USER_DEFINED;
         raw.p_query_input = (&raw const input).cast();
         raw.port_guid = ib_net64_t::new(request.port_guid);
         raw.timeout_ms = patience.timeout_ms;
         raw.retry_cnt = patience.retries;
-        raw.query_context = slot.context();
+        raw.query_context = starting.slot.context();
         raw.pfn_query_cb = Some(on_query::<A>);
         let mut handle = ptr::null_mut();
-        // SAFETY: without IB_FLAGS_SYNC callable to DISPATCH_LEVEL; the request is copied before the call returns;
-        // the context is a slot in use, which keeps its table until the callback; a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL; the request is copied before the call returns; the context is a slot in use,
+        // which keeps its table until the callback; a place for the handle.
         let status = unsafe { (self.api.query)(self.al, &raw const raw, &raw mut handle) };
         if !status.is_success() {
-            // Not accepted: no callback will come.
-            if let Some(ended) = slot.release() {
-                ended.forget();
-            }
+            starting.reject();
             return Err(failure(status));
         }
         // The query may be over by now. Its handle is stale then, which does no harm: the access layer only compares
-        // it with those of its queries, so at worst another query of ours ends as cancelled.
-        if slot.is(id) {
-            slot.handle.store(handle, Ordering::Release);
-            if self.table.is_closed() {
-                self.cancel_slot(slot);
-            }
+        // it with those of its queries (`al.c`, `ib_cancel_query`).
+        starting.slot.handle.store(handle, Ordering::Release);
+        if self.table.is_closed() {
+            self.cancel_slot(starting.slot);
         }
-        Ok(QueryId(id))
+        Ok(QueryId(starting.id))
     }
 
     /// Asks a query to end soon, as cancelled (`ib_cancel_query`). Without effect if it is over.
     /// IRQL <= DISPATCH_LEVEL.
     pub fn cancel(&self, id: QueryId) {
         if let Some(slot) = self.table.find(id.0) {
-            self.cancel_slot(slot);
+            self.cancel_slot(&slot);
         }
     }
 
@@ -215,7 +234,7 @@ impl<A: Client> Queries<A> {
     pub fn close(&self) {
         self.table.close();
         for slot in self.table.in_use() {
-            self.cancel_slot(slot);
+            self.cancel_slot(&slot);
         }
     }
 
@@ -230,11 +249,12 @@ impl<A: Client> Queries<A> {
 unsafe extern "win64" fn on_query<A: Client>(record: *mut ib_query_rec_t) {
     // SAFETY: the access layer passes a valid record.
     let record = unsafe { &*record };
-    // SAFETY: the context is a slot in use: this is the one callback of its request, and `release` comes below.
+    // SAFETY: the context is a slot in use: this is the one callback of its request, and `end` comes below.
     let slot = unsafe { &*record.query_context.cast::<Request<A>>() };
     // SAFETY: the record's MAD, if any, is this callback's until it is returned.
     let result = unsafe { outcome(record) };
-    let Some(ended) = slot.release() else {
+    // SAFETY: this is the request's last callback.
+    let Some(ended) = (unsafe { slot.end() }) else {
         return;
     };
     let mad = record.p_result_mad;

@@ -5,6 +5,7 @@
 //! | room | what it holds |
 //! |---|---|
 //! | [`entry`] | every function that NDIS or IBAL calls: raw pointer to safe type, IRQL proof, one method call |
+//! | [`entry`] | every function that NDIS or IBAL calls: raw pointer to safe type, IRQL proof, one method call |
 //! | [`adapter`] | the adapter and its life |
 //! | [`datapath`] | a frame's way down and up |
 //! | [`peers`] | who is out there: endpoints, paths, address handles, groups |
@@ -27,6 +28,7 @@ extern crate ipoib_lab as _;
 
 pub mod adapter;
 pub mod datapath;
+pub mod entry;
 pub mod ib;
 pub mod ipoib;
 pub mod kernel;

@@ -146,6 +146,8 @@ drops! {
         ReceiveGrh => "bad GRH",
         /// Received: a source QPN or LID that no sender can have.
         ReceiveSource => "bad source",
+        /// Received: no Ethernet address could be given to the sender.
+        ReceiveNoPeer => "no room for the sender",
         /// Received: our own multicast, come back from the switch.
         ReceiveOwn => "own multicast",
         /// Received: the packet filter does not ask for it.
@@ -263,7 +265,7 @@ impl Statistics {
     /// ifInDiscards: good frames that could not be delivered. Filtered frames were never asked for, and our own
     /// multicast is not a reception.
     pub fn receive_discards(&self) -> u64 {
-        self.sum(&[Drop::ReceivePaused, Drop::ReceiveNoBuffer, Drop::ReceiveEthertype])
+        self.sum(&[Drop::ReceivePaused, Drop::ReceiveNoBuffer, Drop::ReceiveNoPeer, Drop::ReceiveEthertype])
     }
 
     /// ifOutErrors.

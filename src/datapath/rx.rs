@@ -1,0 +1,308 @@
+//! Receiving: from a completion to an indicated frame, in the buffer the HCA filled.
+
+use super::rx_ring::{Arrival, Arrivals, BATCH, RxRing};
+use crate::adapter::jobs::Jobs;
+use crate::adapter::stats::{Cast, Drop};
+use crate::adapter::{Adapter, Machinery, PortFacts};
+use crate::ib::wc::Received;
+use crate::ipoib::encap::{self, ETHERNET_OFFSET, GRH_LEN, HEADER_LEN, PAYLOAD_OFFSET};
+use crate::ipoib::ethernet;
+use crate::ipoib::grh::Grh;
+use crate::ipoib::{Lid, MacAddr, Mgid, Qpn};
+use crate::kernel::event::{Event, Kind};
+use crate::kernel::gate::Gate;
+use crate::kernel::irql::{Dispatch, Passive};
+use crate::kernel::nbl::{ReceiveBuffer, ReceiveChain, ReceivePool, ReturnedChain, Verified};
+use crate::kernel::status::Result;
+use crate::peers::{Rejected, Source, Time};
+use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use core::time::Duration;
+
+/// Segments of a receive: a buffer of an IB MTU of 4,096 and a GRH crosses at most two page boundaries.
+pub const SEGMENTS: u32 = 3;
+/// Polls of one call before the rest is left to the worker, so that a flood cannot keep a processor at
+/// DISPATCH_LEVEL.
+const BUDGET: usize = 64;
+
+/// Nobody polls.
+const IDLE: u8 = 0;
+/// Somebody polls.
+const BUSY: u8 = 1;
+/// Somebody polls, and was called upon since.
+const AGAIN: u8 = 2;
+
+/// The receive side of an adapter.
+pub struct Receiver {
+    ring: RxRing,
+    pool: ReceivePool,
+    /// A ticket for each frame with NDIS.
+    gate: Gate,
+    /// Set by the last frame that comes back behind the closed gate.
+    idle: Event,
+    /// One processor indicates at a time, so that frames stay in order.
+    polling: AtomicU8,
+    low_watermark: usize,
+    qpn: Qpn,
+    current: MacAddr,
+    /// Base LID and LMC of the port, to know our own frames by.
+    lid: AtomicU16,
+    lmc: AtomicU8,
+}
+
+impl Receiver {
+    /// Everything the receive side will ever use.
+    pub fn try_new(
+        adapter: &Adapter,
+        depth: u32,
+        qpn: Qpn,
+        current: MacAddr,
+        lkey: u32,
+        at: &Passive<'_>,
+    ) -> Result<Self> {
+        let config = &adapter.config;
+        let pool = ReceivePool::try_new(adapter.ndis, at)?;
+        let size = PAYLOAD_OFFSET as u32 + config.payload_mtu;
+        let made = RxRing::try_new(&pool, depth, depth.saturating_mul(config.recv_ratio), size, lkey)
+            .and_then(|ring| Ok((ring, Event::try_new(Kind::Notification, true)?)));
+        match made {
+            Ok((ring, idle)) => Ok(Self {
+                ring,
+                pool,
+                gate: Gate::new(),
+                idle,
+                polling: AtomicU8::new(IDLE),
+                low_watermark: config.rq_low_watermark as usize,
+                qpn,
+                current,
+                lid: AtomicU16::new(0),
+                lmc: AtomicU8::new(0),
+            }),
+            Err(error) => {
+                pool.free(at);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees the buffers, then their pool. Every frame has come back.
+    pub fn free(self, at: &Passive<'_>) {
+        let Self { ring, pool, .. } = self;
+        drop(ring);
+        pool.free(at);
+    }
+
+    /// What is known of the port changed.
+    pub fn set_port(&self, port: &PortFacts) {
+        self.lid.store(port.lid, Ordering::Relaxed);
+        self.lmc.store(port.lmc, Ordering::Relaxed);
+    }
+
+    /// Frames may be indicated.
+    pub fn open(&self) {
+        self.idle.clear();
+        self.gate.open();
+    }
+
+    /// Frames are dropped from now on.
+    pub fn close(&self) {
+        if self.gate.close() {
+            self.idle.set();
+        }
+    }
+
+    /// Waits until NDIS has returned every frame, once closed.
+    pub fn wait_idle(&self, at: &Passive<'_>) {
+        self.close();
+        self.idle.wait(at);
+    }
+
+    /// The QP takes receives.
+    pub fn start(&self, machinery: &Machinery, at: Dispatch<'_>) {
+        self.ring.start(&machinery.resources.qp, at);
+    }
+
+    /// Nothing is posted any more.
+    pub fn stop(&self, at: Dispatch<'_>) {
+        self.ring.stop(at);
+    }
+
+    /// As [`RxRing::wait_drained`].
+    #[must_use]
+    pub fn wait_drained(&self, at: &Passive<'_>, timeout: Duration) -> bool {
+        self.ring.wait_drained(at, timeout)
+    }
+
+    /// As [`RxRing::reclaim`].
+    pub fn reclaim(&self, at: Dispatch<'_>) -> usize {
+        self.ring.reclaim(at)
+    }
+
+    /// MiniportReturnNetBufferLists.
+    pub fn take_back(&self, machinery: &Machinery, chain: ReturnedChain, at: Dispatch<'_>) {
+        let count = chain.len() as usize;
+        self.ring.put(chain, &machinery.resources.qp, at);
+        self.leave(count);
+    }
+
+    fn leave(&self, count: usize) {
+        if count != 0 && self.gate.leave(count) {
+            self.idle.set();
+        }
+    }
+
+    /// The CQ has, or may have, completions.
+    pub fn serve(&self, adapter: &Adapter, machinery: &Machinery, at: Dispatch<'_>) {
+        if self.polling.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            Some(if state == IDLE { BUSY } else { AGAIN })
+        }) != Ok(IDLE)
+        {
+            return;
+        }
+        let mut budget = BUDGET;
+        loop {
+            self.polling.store(BUSY, Ordering::Release);
+            let finished = self.drain(adapter, machinery, &mut budget, at);
+            if !finished {
+                self.polling.store(IDLE, Ordering::Release);
+                adapter.ask(Jobs::POLL);
+                return;
+            }
+            if self.polling.compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Polls until the CQ is empty, arms it, and polls once more: what came in between raises no event. `false` if
+    /// the budget is used up, with the CQ not armed or not empty.
+    fn drain(&self, adapter: &Adapter, machinery: &Machinery, budget: &mut usize, at: Dispatch<'_>) -> bool {
+        let mut armed = false;
+        loop {
+            if *budget == 0 {
+                return false;
+            }
+            *budget -= 1;
+            let mut arrivals: Arrivals = [const { None }; BATCH];
+            match self.ring.poll(&machinery.resources.receive_cq, &mut arrivals, at) {
+                Ok(0) if armed => return true,
+                Ok(0) => {
+                    if machinery.resources.receive_cq.rearm().is_err() {
+                        adapter.ask(Jobs::CQ_ERROR);
+                        return true;
+                    }
+                    armed = true;
+                }
+                Ok(_) => self.deliver(adapter, machinery, arrivals, at),
+                Err(()) => {
+                    adapter.ask(Jobs::CQ_ERROR);
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Indicates what is to be indicated, and gives the rest back to the ring.
+    fn deliver(&self, adapter: &Adapter, machinery: &Machinery, arrivals: Arrivals, at: Dispatch<'_>) {
+        let mut chain = ReceiveChain::new();
+        let mut rejected = [const { None }; BATCH];
+        for (Arrival { mut buffer, received, flushed }, place) in
+            arrivals.into_iter().flatten().zip(rejected.iter_mut())
+        {
+            let accepted = match received {
+                Some(received) => self.accept(adapter, machinery, &mut buffer, &received, at),
+                None if flushed => Err(None),
+                None => Err(Some(Drop::ReceiveFailed)),
+            };
+            match accepted {
+                Ok((cast, length)) if self.gate.enter() => {
+                    adapter.statistics.received.count(cast, length);
+                    chain.push_back(buffer);
+                }
+                Ok(_) => {
+                    adapter.statistics.drop_frame(Drop::ReceivePaused);
+                    *place = Some(buffer);
+                }
+                Err(cause) => {
+                    if let Some(cause) = cause {
+                        adapter.statistics.drop_frame(cause);
+                    }
+                    *place = Some(buffer);
+                }
+            }
+        }
+        let qp = &machinery.resources.qp;
+        self.ring.put(rejected.into_iter().flatten(), qp, at);
+        if machinery.resolver.has_work(at) {
+            adapter.ask(Jobs::PATHS);
+        }
+        if chain.is_empty() {
+            return;
+        }
+        if self.ring.available(at) > self.low_watermark {
+            chain.indicate(adapter.ndis, at);
+        } else {
+            adapter.statistics.low_resources.add(u64::from(chain.len()));
+            let returned = chain.indicate_for_now(adapter.ndis, at);
+            self.take_back(machinery, returned, at);
+        }
+    }
+
+    /// Makes an Ethernet frame of what was received. Answers its address kind and length, or why it is dropped.
+    fn accept(
+        &self,
+        adapter: &Adapter,
+        machinery: &Machinery,
+        buffer: &mut ReceiveBuffer,
+        received: &Received,
+        at: Dispatch<'_>,
+    ) -> core::result::Result<(Cast, usize), Option<Drop>> {
+        let total = received.length as usize;
+        let bytes = buffer.bytes_mut().get_mut(..total).ok_or(Some(Drop::ReceiveTooLong))?;
+        let (grh, rest) = bytes.split_first_chunk_mut::<GRH_LEN>().ok_or(Some(Drop::ReceiveTooShort))?;
+        let (header, payload) =
+            rest.split_first_chunk_mut::<HEADER_LEN>().ok_or(Some(Drop::ReceiveTooShort))?;
+        let header = encap::Header::from_bytes(header);
+        if !header.ethertype.is_carried() {
+            return Err(Some(Drop::ReceiveEthertype));
+        }
+        let grh = if received.has_grh { Some(Grh::parse(grh).ok_or(Some(Drop::ReceiveGrh))?) } else { None };
+        let source = Source {
+            qpn: Qpn::new(received.remote_qpn).ok_or(Some(Drop::ReceiveSource))?,
+            lid: Lid::new(received.remote_lid),
+            gid: grh.map(|grh| grh.source),
+        };
+        let lmc = self.lmc.load(Ordering::Relaxed);
+        if source.qpn == self.qpn && source.lid.base(lmc).get() == self.lid.load(Ordering::Relaxed) {
+            return Err(Some(Drop::ReceiveOwn));
+        }
+        let destination = match grh {
+            Some(grh) if grh.destination.is_multicast() => {
+                Mgid::parse(grh.destination).ok_or(Some(Drop::ReceiveGrh))?.to_mac()
+            }
+            _ => self.current,
+        };
+        if !adapter.filters.wants(destination, self.current, at) {
+            return Err(Some(Drop::ReceiveFiltered));
+        }
+        let now = Time::from_uptime(crate::kernel::time::now());
+        let (sender, length) = machinery.resolver.receive(&source, header.ethertype, payload, now, at)?;
+        let frame = ethernet::Header { destination, source: sender, ethertype: header.ethertype };
+        let length = ethernet::Header::LEN + length;
+        let written = encap::write_ethernet(buffer.bytes_mut(), &frame).is_some()
+            && buffer.set_frame(ETHERNET_OFFSET, length, Verified::default());
+        if written {
+            Ok((Cast::of(&destination.to_bytes()), length))
+        } else {
+            Err(Some(Drop::ReceiveTooShort))
+        }
+    }
+}
+
+/// What it means for a frame that its source is not accepted.
+pub(crate) const fn rejection(rejected: Rejected) -> Drop {
+    match rejected {
+        Rejected::Own => Drop::ReceiveOwn,
+        Rejected::Invalid | Rejected::Contradiction => Drop::ReceiveSource,
+        Rejected::NoAddress | Rejected::NoRoom => Drop::ReceiveNoPeer,
+    }
+}

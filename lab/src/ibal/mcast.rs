@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use ibal_sys::*;
 
+use super::Ibal;
 use super::latch::Latch;
 use super::query::{SaRequest, bytes_of};
 use super::sa::{Answer, Outcome};
-use super::Ibal;
 use crate::fabric::ids::{Gid, Lid};
 use crate::fabric::wire::mad::SA_DATA_OFFSET;
 use crate::hca::Handle;
@@ -46,6 +46,8 @@ struct State {
     record: ib_member_rec_t,
     transaction: Option<u64>,
     attached: bool,
+    /// The join failed, and the access layer destroys the membership by itself.
+    abandoned: bool,
 }
 
 /// A membership of a port, and perhaps of a queue pair, in a group.
@@ -110,8 +112,19 @@ impl Membership {
             callback: request.pfn_mcast_cb,
             context: request.mcast_context as usize,
             done,
-            state: Lock::new(State { phase: Phase::Starting, record, transaction: None, attached: false }),
+            state: Lock::new(State {
+                phase: Phase::Starting,
+                record,
+                transaction: None,
+                attached: false,
+                abandoned: false,
+            }),
         }
+    }
+
+    /// Has the access layer given it up? A client that holds a reference may leave it all the same, as it cannot know.
+    pub fn is_abandoned(&self) -> bool {
+        self.state.lock().abandoned
     }
 
     fn group(&self) -> (u8, [u8; 16]) {
@@ -225,6 +238,7 @@ impl Ibal {
     /// A join that failed destroys its membership, unless the client already does.
     pub(super) fn abandon(self: &Arc<Self>, membership: &Arc<Membership>) {
         let notice = super::objects::Notice::None;
+        membership.state.lock().abandoned = true;
         if self.objects.begin_destroy(membership.handle, notice).is_ok() {
             self.start_leave(membership);
         }

@@ -39,6 +39,14 @@ verbs! {
     [PASSIVE] fn leave_mcast(ibal, h_mcast: ib_mcast_handle_t, destroy_cb: ib_pfn_destroy_cb_t)
         -> ib_api_status_t
     {
+        if let Some(handle) = Handle::from_ptr(h_mcast).filter(|handle| handle.hca == ibal.hca.number)
+            && let Some((Object::Mcast(membership), true)) = ibal.objects.get(handle)
+            && membership.is_abandoned()
+        {
+            // Being destroyed already, because its join failed: nothing happens, and no callback comes
+            // (`al_common.c`, `destroy_obj`).
+            return IB_SUCCESS;
+        }
         let (notice, latch) = notice(destroy_cb);
         let (_, object) = ibal.begin_destroy(h_mcast, Kind::Mcast, notice, "leave_mcast");
         if let Object::Mcast(membership) = object {

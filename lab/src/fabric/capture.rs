@@ -122,7 +122,7 @@ impl<W: Write> CaptureWriter<W> {
 /// this header, loss counter, length on the wire; the latter big-endian.
 fn erf_header(at: Nanos, len: u16) -> [u8; ERF_HEADER_LEN] {
     const SECOND: Nanos = 1_000_000_000;
-    let stamp = (at / SECOND) << 32 | ((at % SECOND) << 32) / SECOND;
+    let stamp = ((at / SECOND) << 32) | (((at % SECOND) << 32) / SECOND);
     let mut header = [0; ERF_HEADER_LEN];
     header[..8].copy_from_slice(&stamp.to_le_bytes());
     header[8] = ERF_TYPE_INFINIBAND;
@@ -197,8 +197,8 @@ mod tests {
         capture.write(0, &Packet::from_bytes(vec![1; 70_000])).unwrap();
         let file = capture.finish().unwrap();
         let mut reader = PcapReader::new(&file[..]).unwrap();
-        let read = reader.next_packet().unwrap().unwrap();
-        assert_eq!((read.data.len(), read.orig_len), (65_535, 70_016));
+        let read = reader.next_raw_packet().unwrap().unwrap();
+        assert_eq!((read.incl_len, read.orig_len), (65_535, 70_016));
     }
 
     /// An unwritable sink is an error, not a panic.

@@ -94,7 +94,7 @@ impl Fabric {
         }
         self.check_modify(request, group, member, wanted.port_gid)?;
         let remaining = JoinState(member.state.0 & !leaving.0);
-        let mgid = group.mgid;
+        let (mgid, scope) = (group.mgid, group.scope);
         if let Some(group) = self.manager.groups.get_mut(&mgid) {
             if remaining.is_empty() {
                 group.members.remove(&wanted.port_gid);
@@ -103,9 +103,12 @@ impl Fabric {
             }
         }
         self.settle_group(request.now, mgid);
+        // A group that dies of it takes the other ways with it.
+        let remaining = if self.manager.groups.contains_key(&mgid) { remaining.0 } else { 0 };
         let record = McMemberRecord {
             port_gid: Gid::new(asked_prefix, wanted.port_gid.guid()),
-            join_state: remaining.0,
+            scope,
+            join_state: remaining,
             mtu_selector: Selector::EXACTLY,
             rate_selector: Selector::EXACTLY,
             packet_lifetime_selector: Selector::EXACTLY,
@@ -206,7 +209,8 @@ impl Fabric {
         if allowed { Ok(()) } else { Err(Status::REQ_INVALID) }
     }
 
-    /// The group that a join would create.
+    /// The group that a join would create. What the mask leaves out of lifetime, hop limit and scope is taken from the
+    /// record all the same, which is what OpenSM does; MTU and rate then are those of the port.
     fn new_group(
         &mut self,
         request: &Request<'_>,
@@ -242,36 +246,31 @@ impl Fabric {
         } else {
             Some(port_rate)
         };
-        let scope = if mad.has(mask::SCOPE) { wanted.scope } else { mgid.scope() };
         Ok(Group {
             mgid,
             mtu: mtu.ok_or(Status::REQ_INVALID)?,
             rate: rate.ok_or(Status::REQ_INVALID)?,
-            mlid: self.new_mlid(request, wanted).ok_or(Status::NO_RESOURCES)?,
+            mlid: self.new_mlid(wanted).ok_or(Status::NO_RESOURCES)?,
             qkey: wanted.qkey,
             pkey: wanted.pkey,
-            packet_lifetime: if mad.has(mask::PACKET_LIFETIME) {
-                wanted.packet_lifetime
-            } else {
-                self.manager.config.packet_lifetime
-            },
+            packet_lifetime: wanted.packet_lifetime,
             sl: wanted.sl,
             traffic_class: wanted.traffic_class,
             flow_label: wanted.flow_label,
-            hop_limit: if mad.has(mask::HOP_LIMIT) { wanted.hop_limit } else { 0 },
-            scope,
+            hop_limit: wanted.hop_limit,
+            scope: wanted.scope,
             well_known: false,
             members: BTreeMap::new(),
         })
     }
 
     /// The multicast LID that was asked for, if it is free, else the first that is.
-    fn new_mlid(&self, request: &Request<'_>, wanted: &McMemberRecord) -> Option<Lid> {
+    fn new_mlid(&self, wanted: &McMemberRecord) -> Option<Lid> {
         let (first, last) = self.manager.config.multicast_lids;
         let free = (first..=last).contains(&wanted.mlid)
             && wanted.mlid.is_multicast()
             && self.manager.groups.values().all(|group| group.mlid != wanted.mlid);
-        if request.mad.has(mask::MLID) && free { Some(wanted.mlid) } else { self.free_mlid() }
+        if free { Some(wanted.mlid) } else { self.free_mlid() }
     }
 
     /// An MGID with the administrator's signature that nobody has.

@@ -20,6 +20,11 @@ impl Fabric {
     pub(super) fn path_records(&self, request: &Request<'_>) -> Records {
         let mad = request.mad;
         let wanted = PathRecord::parse_slice(&mad.data).map_err(|_| Status::REQ_INVALID)?;
+        let bad_mtu = mad.has(mask::MTU_SELECTOR | mask::MTU) && Mtu::from_code(wanted.mtu).is_none();
+        let bad_rate = mad.has(mask::RATE_SELECTOR | mask::RATE) && Rate::from_code(wanted.rate).is_none();
+        if bad_mtu || bad_rate {
+            return Err(Status::REQ_INVALID);
+        }
         if mad.has(mask::DGID) && wanted.dgid.is_multicast() {
             return Ok(self.multicast_path(request, &wanted));
         }
@@ -44,7 +49,8 @@ impl Fabric {
         Ok(records)
     }
 
-    /// The ports that one end of the path may be: the one named, or every port.
+    /// The ports that one end of the path may be: the one named, or every port. A GID or LID that nobody has finds no
+    /// record; a GID of one port with a LID of another is an invalid request (as OpenSM answers).
     fn path_ends(
         &self,
         request: &Request<'_>,
@@ -55,11 +61,11 @@ impl Fabric {
     ) -> Result<Vec<PortId>, Status> {
         let mad = request.mad;
         let by_gid =
-            if mad.has(gid_bit) { Some(self.port_by_gid(gid).ok_or(Status::REQ_INVALID_GID)?) } else { None };
+            if mad.has(gid_bit) { Some(self.port_by_gid(gid).ok_or(Status::NO_RECORDS)?) } else { None };
         let by_lid =
             if mad.has(lid_bit) { Some(self.port_by_lid(lid).ok_or(Status::NO_RECORDS)?) } else { None };
         Ok(match (by_gid, by_lid) {
-            (Some(a), Some(b)) if a != b => Vec::new(),
+            (Some(a), Some(b)) if a != b => return Err(Status::REQ_INVALID),
             (Some(port), _) | (None, Some(port)) => vec![port],
             // Only end ports and switches' management ports have LIDs, and those are what is known.
             (None, None) => self.manager.known.iter().copied().collect(),

@@ -5,6 +5,7 @@ mod faults;
 mod groups;
 mod invariants;
 mod management;
+mod opensm;
 mod paths;
 mod records;
 mod transmit;

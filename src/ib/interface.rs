@@ -166,7 +166,7 @@ impl Interface {
             // SAFETY: at PASSIVE_LEVEL, for the reference that the answer took, with its own context.
             unsafe { dereference(head.Context) };
         }
-        let pkey = data.port_guid.pkey.get();
+        let pkey = data.port_guid.pkey;
         let identity = PortIdentity {
             ca_guid: data.ca_guid.get(),
             port_guid: data.port_guid.guid.get(),

@@ -28,8 +28,9 @@ pub const MAX_USER_NAME_SIZE: usize = 17;
 pub struct port_guid_pkey_t {
     /// Port GUID.
     pub guid: ib_net64_t,
-    /// P_Key; zero stands for the default partition.
-    pub pkey: ib_net16_t,
+    /// P_Key, in host order: the header says `ib_net16_t`, but the bus driver puts the plain number here
+    /// (`core/bus/kernel/bus_port_mgr.c`, `bus_driver.c`), and `ulp/ipoib` swaps it.
+    pub pkey: u16,
     /// Ethernet over InfiniBand instead of IPoIB.
     pub IsEoib: boolean_t,
     /// EoIB: identity of the virtual NIC.

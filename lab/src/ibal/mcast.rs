@@ -5,8 +5,9 @@
 //! the rest at PASSIVE_LEVEL: it attaches the queue pair of a full member and calls the client. A leave sends a
 //! Delete, waits for its answer no longer than half a second, detaches, and reports.
 //!
-//! The administrator counts ports, not memberships: of several memberships of a port in one group only the last one
-//! to go sends the Delete, or the others would be cut off.
+//! Every leave sends a Delete, and so does the end of a join that failed, since the administrator may have granted it
+//! (`__destroying_mcast`). The administrator counts ports, not memberships: a client that joins a group again before it
+//! has left it loses both with the one leave.
 
 use std::sync::Arc;
 
@@ -126,10 +127,6 @@ impl Membership {
     pub fn is_abandoned(&self) -> bool {
         self.state.lock().abandoned
     }
-
-    fn group(&self) -> (u8, [u8; 16]) {
-        (self.port, self.state.lock().record.mgid.raw)
-    }
 }
 
 impl Ibal {
@@ -188,7 +185,6 @@ impl Ibal {
                 }
                 if state.phase == Phase::Starting {
                     state.phase = Phase::Active;
-                    *self.joined.lock().entry((membership.port, state.record.mgid.raw)).or_default() += 1;
                 } else {
                     status = IB_CANCELED;
                 }
@@ -258,29 +254,8 @@ impl Ibal {
         {
             sa.cancel(id);
         }
-        if phase == Phase::Active && !self.last_of_group(membership) {
-            return self.finish_leave_later(membership);
-        }
-        // A join that was cancelled may have reached the administrator, so it is taken back as well.
-        let sent = matches!(phase, Phase::Active | Phase::Canceling) && self.send_delete(membership, &record);
-        if !sent {
+        if !self.send_delete(membership, &record) {
             self.finish_leave_later(membership);
-        }
-    }
-
-    /// Is no other membership of the port in this group left?
-    fn last_of_group(&self, membership: &Membership) -> bool {
-        let group = membership.group();
-        let mut joined = self.joined.lock();
-        match joined.get_mut(&group) {
-            Some(count) if *count > 1 => {
-                *count -= 1;
-                false
-            }
-            _ => {
-                joined.remove(&group);
-                true
-            }
         }
     }
 

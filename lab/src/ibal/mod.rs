@@ -23,7 +23,6 @@
 //! Not here: connection management (the slots answer `IB_UNSUPPORTED`), shared receive queues, memory windows, FMRs,
 //! MAD services of clients, I/O controllers. Their slots break [`VERB_UNUSED_SLOT`](crate::hca::rules) by name.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use ibal_sys::{IB_AE_CQ_ERROR, IB_AE_QP_COMM, IB_AE_QP_FATAL, IB_AE_SQ_DRAINED, ib_async_event_handle};
@@ -77,8 +76,6 @@ pub struct Ibal {
     objects: Objects,
     mads: mads::ResultMads,
     sa: Vec<Arc<SaClient>>,
-    /// Memberships of a port in a group that the administrator agreed to.
-    joined: Lock<BTreeMap<(u8, [u8; 16]), u32>>,
     pnp: Lock<PnpState>,
     pnp_worker: Arc<Worker>,
     worker: Arc<Worker>,
@@ -98,7 +95,6 @@ impl Ibal {
             objects: Objects::default(),
             mads: mads::ResultMads::default(),
             sa: (1..=hca.ports().len() as u8).map(|port| SaClient::new(hca, port)).collect(),
-            joined: Lock::default(),
             pnp: Lock::default(),
             pnp_worker: Worker::start(&machine, "IBAL PnP"),
             worker: Worker::start(&machine, "IBAL async"),
@@ -248,7 +244,6 @@ impl Ibal {
             Notice::None => {}
             Notice::Latch(latch) => latch.open(),
             Notice::Callback(address) => {
-                let Some(ibal) = Self::of(&self.machine) else { return };
                 self.worker.queue(move || {
                     call_driver("destroy callback", PASSIVE_LEVEL, || {
                         // SAFETY: the driver gave this function to a destroy call, whose type says this signature.

@@ -134,8 +134,7 @@ impl Child {
             ca_guid: ib_net64_t::new(self.ibal.hca.guid.0),
             port_guid: port_guid_pkey_t {
                 guid: ib_net64_t::new(port.view().guid.0),
-                // The bus driver stores the number unswapped, whatever the type's name says.
-                pkey: ib_net16_t::from_wire(self.pkey.to_ne_bytes()),
+                pkey: self.pkey,
                 IsEoib: FALSE,
                 UniqueId: 0,
                 Location: 0,

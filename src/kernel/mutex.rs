@@ -27,7 +27,6 @@ impl<T> Mutex<T> {
     }
 
     /// Waits for the lock. Locking twice in one thread never returns.
-    #[must_use]
     pub fn lock(&self, at: &Passive<'_>) -> MutexGuard<'_, T> {
         self.free.wait(at);
         MutexGuard(self)

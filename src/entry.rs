@@ -141,6 +141,7 @@ unsafe fn release(adapter: PoolArc<Adapter>, at: &Passive<'_>) {
     if let Some(machinery) = unsafe { adapter.machinery_place().take_shared() } {
         machinery.free(at);
     }
+    drop(adapter);
 }
 
 /// MINIPORT_PAUSE, PASSIVE_LEVEL.

@@ -27,7 +27,7 @@ impl Client for Adapter {
 
     fn port_event(&self, event: PortEvent<'_>, at: &mut Passive<'_>) {
         self.log.line(Level::Info, format_args!("ipoib: port event {:?}", event.kind));
-        let port = event.port.map(|port| PortFacts::read(&port, self.pkey));
+        let port = event.port.map(|port| PortFacts::read(port, self.pkey));
         self.handle_port(lifecycle_event(event.kind), port, at);
     }
 

@@ -282,7 +282,7 @@ impl Adapter {
         match machinery.resources.ca.query(at) {
             Ok(attributes) => {
                 if let Some(port) = attributes.port(self.identity.port_number) {
-                    control.port = PortFacts::read(&port, self.pkey);
+                    control.port = PortFacts::read(port, self.pkey);
                 }
             }
             // What the last event brought has to do.

@@ -108,8 +108,7 @@ fn create(ndis: AdapterHandle, at: &Passive<'_>) -> Result<(Interface, PoolArc<A
     let identity = interface.identity();
     let pkey = match (config.pkey as u16, identity.pkey) {
         (0, None) => PKey::DEFAULT,
-        (0, Some(pkey)) => PKey::new(pkey),
-        (pkey, _) => PKey::new(pkey),
+        (0, Some(pkey)) | (pkey, _) => PKey::new(pkey),
     };
     let adapter = PoolArc::try_new(
         TAG,

@@ -25,7 +25,7 @@ pub struct PortFacts {
 
 impl PortFacts {
     /// Reads them, for the partition `pkey`.
-    pub fn read(port: &PortAttributes<'_>, pkey: u16) -> Self {
+    pub fn read(port: PortAttributes<'_>, pkey: u16) -> Self {
         let pkey_index = port.pkey_index(pkey);
         Self {
             lid: port.lid(),

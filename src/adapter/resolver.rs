@@ -321,7 +321,7 @@ impl Resolver {
         loop {
             let refused = self.directory.lock(at).next_refused();
             let Some((buffer, refusal)) = refused else { break };
-            at.raised(|at| machinery.sender.give_up(adapter, buffer, refusal, at));
+            at.raised(|at| machinery.sender.give_up(adapter, machinery, buffer, refusal, at));
         }
     }
 
@@ -332,7 +332,7 @@ impl Resolver {
             match Growth::prepare(&Pool, wanted) {
                 Ok(growth) => self.directory.lock(at).install(growth),
                 Err(_) => {
-                    adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"))
+                    adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"));
                 }
             }
         }
@@ -520,6 +520,7 @@ impl Resolver {
 }
 
 /// The work of joining.
+#[derive(Clone, Copy)]
 struct Join {
     ticket: Ticket,
     mgid: Mgid,

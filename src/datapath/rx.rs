@@ -1,5 +1,6 @@
 //! Receiving: from a completion to an indicated frame, in the buffer the HCA filled.
 
+use super::polling::Polling;
 use super::rx_ring::{Arrival, Arrivals, BATCH, RxRing};
 use crate::adapter::jobs::Jobs;
 use crate::adapter::stats::{Cast, Drop};
@@ -20,17 +21,6 @@ use core::time::Duration;
 
 /// Segments of a receive: a buffer of an IB MTU of 4,096 and a GRH crosses at most two page boundaries.
 pub const SEGMENTS: u32 = 3;
-/// Polls of one call before the rest is left to the worker, so that a flood cannot keep a processor at
-/// DISPATCH_LEVEL.
-const BUDGET: usize = 64;
-
-/// Nobody polls.
-const IDLE: u8 = 0;
-/// Somebody polls.
-const BUSY: u8 = 1;
-/// Somebody polls, and was called upon since.
-const AGAIN: u8 = 2;
-
 /// The receive side of an adapter.
 pub struct Receiver {
     ring: RxRing,
@@ -40,7 +30,7 @@ pub struct Receiver {
     /// Set by the last frame that comes back behind the closed gate.
     idle: Event,
     /// One processor indicates at a time, so that frames stay in order.
-    polling: AtomicU8,
+    polling: Polling,
     low_watermark: usize,
     qpn: Qpn,
     current: MacAddr,
@@ -70,7 +60,7 @@ impl Receiver {
                 pool,
                 gate: Gate::new(),
                 idle,
-                polling: AtomicU8::new(IDLE),
+                polling: Polling::new(),
                 low_watermark: config.rq_low_watermark as usize,
                 qpn,
                 current,
@@ -152,53 +142,31 @@ impl Receiver {
 
     /// The CQ has, or may have, completions.
     pub fn serve(&self, adapter: &Adapter, machinery: &Machinery, at: Dispatch<'_>) {
-        if self.polling.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
-            Some(if state == IDLE { BUSY } else { AGAIN })
-        }) != Ok(IDLE)
-        {
-            return;
-        }
-        let mut budget = BUDGET;
-        loop {
-            self.polling.store(BUSY, Ordering::Release);
-            let finished = self.drain(adapter, machinery, &mut budget, at);
-            if !finished {
-                self.polling.store(IDLE, Ordering::Release);
-                adapter.ask(Jobs::POLL);
-                return;
-            }
-            if self.polling.compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                return;
-            }
+        let left = self.polling.run(|budget| self.drain(adapter, machinery, budget, at));
+        if left {
+            adapter.ask(Jobs::POLL);
         }
     }
 
     /// Polls until the CQ is empty, arms it, and polls once more: what came in between raises no event. `false` if
-    /// the budget is used up, with the CQ not armed or not empty.
+    /// the budget is used up.
     fn drain(&self, adapter: &Adapter, machinery: &Machinery, budget: &mut usize, at: Dispatch<'_>) -> bool {
+        let cq = &machinery.resources.receive_cq;
         let mut armed = false;
-        loop {
-            if *budget == 0 {
-                return false;
-            }
+        while *budget != 0 {
             *budget -= 1;
             let mut arrivals: Arrivals = [const { None }; BATCH];
-            match self.ring.poll(&machinery.resources.receive_cq, &mut arrivals, at) {
+            match self.ring.poll(cq, &mut arrivals, at) {
                 Ok(0) if armed => return true,
-                Ok(0) => {
-                    if machinery.resources.receive_cq.rearm().is_err() {
-                        adapter.ask(Jobs::CQ_ERROR);
-                        return true;
-                    }
-                    armed = true;
-                }
-                Ok(_) => self.deliver(adapter, machinery, arrivals, at),
-                Err(()) => {
+                Ok(0) if cq.rearm().is_ok() => armed = true,
+                Ok(0) | Err(_) => {
                     adapter.ask(Jobs::CQ_ERROR);
                     return true;
                 }
+                Ok(_) => self.deliver(adapter, machinery, arrivals, at),
             }
         }
+        false
     }
 
     /// Indicates what is to be indicated, and gives the rest back to the ring.

@@ -8,6 +8,7 @@
 
 use crate::ib::cq::Cq;
 use crate::ib::qp::Qp;
+use crate::ib::status::IbError;
 use crate::ib::wc::{Completion, CompletionBatch, Done, Received};
 use crate::ib::wr::RecvRequest;
 use crate::kernel::event::{Event, Kind};
@@ -127,10 +128,10 @@ impl RxRing {
         cq: &Cq,
         arrivals: &mut Arrivals,
         at: Dispatch<'_>,
-    ) -> core::result::Result<usize, ()> {
+    ) -> core::result::Result<usize, IbError> {
         let mut batch = CompletionBatch::<BATCH>::new();
         let mut state = self.state.lock_at(at);
-        cq.poll(&mut batch).map_err(|_| ())?;
+        cq.poll(&mut batch)?;
         let mut count = 0;
         for (completion, place) in batch.iter().zip(arrivals.iter_mut()) {
             *place = state.take(completion);

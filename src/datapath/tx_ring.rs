@@ -15,6 +15,7 @@
 use crate::ib::av::Av;
 use crate::ib::cq::Cq;
 use crate::ib::qp::Qp;
+use crate::ib::status::IbError;
 use crate::ib::wc::{Completion, CompletionBatch, Done};
 use crate::ib::wr::SendRequest;
 use crate::kernel::arc::PoolArc;
@@ -281,10 +282,10 @@ impl TxRing {
         cq: &Cq,
         finished: &mut FinishedBatch,
         at: Dispatch<'_>,
-    ) -> core::result::Result<usize, ()> {
+    ) -> core::result::Result<usize, IbError> {
         let mut batch = CompletionBatch::<BATCH>::new();
         let mut state = self.state.lock_at(at);
-        cq.poll(&mut batch).map_err(|_| ())?;
+        cq.poll(&mut batch)?;
         let mut count = 0;
         for (completion, place) in batch.iter().zip(finished.iter_mut()) {
             *place = state.finish(completion);

@@ -26,6 +26,9 @@ impl HwAddr {
     /// The ARP hardware type, ARPHRD_INFINIBAND (IANA ARP parameters).
     pub const ARP_TYPE: u16 = 32;
 
+    /// No address: what ARP carries where it has none.
+    pub const ZERO: Self = Self { flags: 0, qpn: Qpn::ZERO, gid: Gid::UNSPECIFIED };
+
     /// An address without connected modes.
     pub const fn new(qpn: Qpn, gid: Gid) -> Self {
         Self { flags: 0, qpn, gid }

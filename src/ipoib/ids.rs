@@ -11,6 +11,9 @@ impl Qpn {
     /// The destination QPN of every multicast packet (IBTA volume 1, 10.5.2.1).
     pub const MULTICAST: Self = Self(0x00ff_ffff);
 
+    /// QP0, the subnet management interface.
+    pub const ZERO: Self = Self(0);
+
     /// `None` if `number` has more than 24 bits.
     pub const fn new(number: u32) -> Option<Self> {
         if number <= 0x00ff_ffff { Some(Self(number)) } else { None }

@@ -8,24 +8,33 @@
 //! | [`mgid`], [`group`], [`broadcast`] | multicast addresses, Ethernet's, IP's and InfiniBand's |
 //! | [`arp`], [`ndisc`], [`dhcp`] | what carries link-layer addresses and must be rewritten |
 //! | [`igmp`], [`mld`] | what tells which groups a host is in |
-//! | [`checksum`], [`mtu`], [`rate`] | arithmetic of the Internet and of InfiniBand links |
+//! | [`ip`], [`checksum`], [`mtu`], [`rate`] | IP headers, arithmetic of the Internet and of InfiniBand links |
 //! | [`translate`] | one entry for a frame on its way down, one for a frame on its way up |
 //!
 //! Wire types come in two levels: a checked view over bytes (`new` refuses what is too short or inconsistent) and
 //! a plain value (`Repr`) with `parse`, `emit` and `buffer_len`. All integers on the wire are big-endian.
 #![forbid(unsafe_code)]
 
+pub mod arp;
+pub mod broadcast;
+pub mod checksum;
+pub mod dhcp;
 pub mod encap;
 pub mod ethernet;
 pub mod grh;
 pub mod group;
 pub mod hwaddr;
 pub mod ids;
+pub mod igmp;
+pub mod ip;
 pub mod mac;
 pub mod mgid;
+pub mod mld;
 pub mod mtu;
+pub mod ndisc;
 pub mod rate;
 pub mod scheme;
+pub mod translate;
 mod wire;
 
 pub use group::IpGroup;

@@ -46,3 +46,18 @@ pub(super) const fn set<const AT: usize, const N: usize, const L: usize>(
         *place = value;
     }
 }
+
+/// Moves `len` bytes from `from` down to `to`, which is not above it. What lies outside is left alone.
+#[inline]
+pub(super) fn move_down(bytes: &mut [u8], from: usize, to: usize, len: usize) {
+    if from == to {
+        return;
+    }
+    for offset in 0..len {
+        if let Some(&byte) = bytes.get(from + offset)
+            && let Some(place) = bytes.get_mut(to + offset)
+        {
+            *place = byte;
+        }
+    }
+}

@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::pending::Refusal;
 use super::resolve::{Event, State};
 use super::time::Time;
+use crate::ipoib::translate::Neighbors;
 use crate::ipoib::{Gid, HwAddr, Lid, MacAddr, Qpn};
 
 /// Where a frame came from: what the completion says, and the source GID of its GRH if it has one.
@@ -187,14 +188,14 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
         Err(Rejected::NoAddress)
     }
+}
 
-    /// The IPoIB address of the peer that Windows knows under `mac`.
-    pub fn address_of(&self, mac: MacAddr) -> Option<HwAddr> {
+impl<A, J, P, M: Memory> Neighbors for Directory<A, J, P, M> {
+    fn address_of(&self, mac: MacAddr) -> Option<HwAddr> {
         self.table.address_of(mac)
     }
 
-    /// The Ethernet address of a peer.
-    pub fn mac_of(&self, address: &HwAddr) -> Option<MacAddr> {
+    fn mac_of(&self, address: &HwAddr) -> Option<MacAddr> {
         self.table.mac_of(address)
     }
 }

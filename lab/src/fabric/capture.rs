@@ -1,12 +1,13 @@
 //! Captures: whole packets, LRH to VCRC, in a pcap file.
 //!
-//! There are two ways to put InfiniBand into one. LINKTYPE_INFINIBAND (247) is the plain one, but Wireshark and
-//! tshark, up to 4.0 at least, do not know it. LINKTYPE_ERF (197) puts a 16-byte header of Endace's Extensible
-//! Record Format before each packet, with record type 21, InfiniBand; every Wireshark since 1.0 opens that and
-//! dissects LRH, GRH, BTH, DETH, MADs and IPoIB. So that is the default ([`CaptureFormat::Erf`]).
+//! There are two ways to put InfiniBand into one. LINKTYPE_INFINIBAND (247) is the plain one, but Wireshark
+//! and tshark, up to 4.0 at least, do not know it. LINKTYPE_ERF (197) puts a 16-byte header of Endace's
+//! Extensible Record Format before each packet, with record type 21, InfiniBand; every Wireshark since 1.0
+//! opens that and dissects LRH, GRH, BTH, DETH, MADs and IPoIB. So that is the default
+//! ([`CaptureFormat::Erf`]).
 //!
-//! Timestamps are virtual time, in nanoseconds, counted from the epoch of the format. Nothing is buffered here:
-//! every packet goes to the writer at once, so wrap a file in a `BufWriter`.
+//! Timestamps are virtual time, in nanoseconds, counted from the epoch of the format. Nothing is buffered
+//! here: every packet goes to the writer at once, so wrap a file in a `BufWriter`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -118,8 +119,8 @@ impl<W: Write> CaptureWriter<W> {
     }
 }
 
-/// The header of an ERF record: seconds and binary fraction as a little-endian 32.32 number, type, flags, length with
-/// this header, loss counter, length on the wire; the latter big-endian.
+/// The header of an ERF record: seconds and binary fraction as a little-endian 32.32 number, type, flags,
+/// length with this header, loss counter, length on the wire; the latter big-endian.
 fn erf_header(at: Nanos, len: u16) -> [u8; ERF_HEADER_LEN] {
     const SECOND: Nanos = 1_000_000_000;
     let stamp = ((at / SECOND) << 32) | (((at % SECOND) << 32) / SECOND);

@@ -61,7 +61,8 @@ pub(super) enum Task {
     Send { from: PortId, packet: Packet },
     /// Report to the port's owner.
     Report { port: PortId, event: PortEvent },
-    /// A sweep of the subnet starts: `generation` tells whether the manager that wanted it is still in charge.
+    /// A sweep of the subnet starts: `generation` tells whether the manager that wanted it is still in
+    /// charge.
     Sweep { generation: u64 },
     /// A manager becomes master.
     Promote { port: PortId, generation: u64 },
@@ -130,8 +131,8 @@ impl Fabric {
         self.faults.add(matcher, effect)
     }
 
-    /// Shows every packet that an end node sends, the subnet manager included, to `tap`, as it goes on the wire: after
-    /// the fault rules for senders, before anything that may lose it. `None` takes the tap away.
+    /// Shows every packet that an end node sends, the subnet manager included, to `tap`, as it goes on the
+    /// wire: after the fault rules for senders, before anything that may lose it. `None` takes the tap away.
     pub fn set_tap(&mut self, tap: Option<PacketTap>) {
         self.tap = Tap(tap);
     }
@@ -141,7 +142,8 @@ impl Fabric {
         self.topology.port_mut(port).counters.qkey_violations += 1;
     }
 
-    /// Counts a packet that an HCA refused because its QP is in another partition, in P_KeyViolations of its port.
+    /// Counts a packet that an HCA refused because its QP is in another partition, in P_KeyViolations of its
+    /// port.
     pub fn count_pkey_violation(&mut self, port: PortId) {
         self.topology.port_mut(port).counters.pkey_violations += 1;
     }
@@ -158,14 +160,15 @@ impl Fabric {
         deliveries
     }
 
-    /// Sends `packet` out of `port` at `now` and adds to `deliveries` where it arrives and when; the order is that
-    /// of switch ports, not of time. What a subnet manager gets is not among them: the fabric sees to it, so look
-    /// at [`Fabric::poll_at`] afterwards.
+    /// Sends `packet` out of `port` at `now` and adds to `deliveries` where it arrives and when; the order is
+    /// that of switch ports, not of time. What a subnet manager gets is not among them: the fabric sees to
+    /// it, so look at [`Fabric::poll_at`] afterwards.
     ///
-    /// A multicast packet goes to every port that its switches' tables name, except the one it came in by (IBA
-    /// 18.2.4.3), so the sender never gets its own packet back: delivering it to the sender's other QPs of the
-    /// group is the HCA's own business (IBA 10.5.2.1). So is a unicast packet to a LID of the sending port, which
-    /// an HCA loops back without a switch: handed to the fabric, it is lost as [`DropReason::RouteLeadsBack`].
+    /// A multicast packet goes to every port that its switches' tables name, except the one it came in by
+    /// (IBA 18.2.4.3), so the sender never gets its own packet back: delivering it to the sender's other QPs
+    /// of the group is the HCA's own business (IBA 10.5.2.1). So is a unicast packet to a LID of the sending
+    /// port, which an HCA loops back without a switch: handed to the fabric, it is lost as
+    /// [`DropReason::RouteLeadsBack`].
     pub fn transmit_into(
         &mut self,
         now: Nanos,
@@ -186,8 +189,8 @@ impl Fabric {
         }
     }
 
-    /// A delivery has arrived: call this when it is time. Counts it, unless the link went down while it was under
-    /// way; then the packet is lost.
+    /// A delivery has arrived: call this when it is time. Counts it, unless the link went down while it was
+    /// under way; then the packet is lost.
     pub fn receive(&mut self, delivery: &Delivery) -> Result<(), DropReason> {
         let port = self.topology.port_mut(delivery.port);
         if port.epoch != delivery.epoch || port.state < PortState::Armed {

@@ -1,7 +1,7 @@
 //! What a port counts (IBA 16.1.3.5 PortCounters and 16.1.4.11 PortCountersExtended).
 
-/// Counters of one port. They are wide enough not to saturate; data is counted in 4-byte words, as the attribute
-/// counts it, from the first byte of the LRH to the last before the VCRC.
+/// Counters of one port. They are wide enough not to saturate; data is counted in 4-byte words, as the
+/// attribute counts it, from the first byte of the LRH to the last before the VCRC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Words sent.

@@ -2,8 +2,8 @@
 
 use super::ids::Lid;
 
-/// An event of one port. They come from [`super::Fabric::poll`] in the order in which they happened; the port's
-/// attributes are already what they are after the event.
+/// An event of one port. They come from [`super::Fabric::poll`] in the order in which they happened; the
+/// port's attributes are already what they are after the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortEvent {
     /// The link went down; the port has lost its data traffic but keeps its LID until told otherwise.
@@ -27,7 +27,8 @@ pub enum PortEvent {
     PkeyChange,
     /// The GID table or the subnet prefix changed.
     GidChange,
-    /// The subnet manager asks for every join, subscription and service record to be made again (IBA 14.4.11).
+    /// The subnet manager asks for every join, subscription and service record to be made again (IBA
+    /// 14.4.11).
     ClientReregister,
     /// The subnet timeout changed.
     SubnetTimeout,

@@ -1,10 +1,10 @@
-//! Faults of the wire, as rules stacked on a fabric: each rule that matches a packet turns it into none, one or
-//! several. A rule lives as long as its guard.
+//! Faults of the wire, as rules stacked on a fabric: each rule that matches a packet turns it into none, one
+//! or several. A rule lives as long as its guard.
 //!
-//! Rules are asked twice about a packet: where it leaves its sender ([`Transit::to`] is `None`), and where it would
-//! arrive, once for each receiver of a multicast packet. [`on_send`] and [`on_receive`] narrow a rule to one of
-//! the two. Answers of the subnet administrator are packets too, so losing, delaying and forging them needs
-//! nothing of its own: see [`sa_response`] and [`rewrite`].
+//! Rules are asked twice about a packet: where it leaves its sender ([`Transit::to`] is `None`), and where it
+//! would arrive, once for each receiver of a multicast packet. [`on_send`] and [`on_receive`] narrow a rule
+//! to one of the two. Answers of the subnet administrator are packets too, so losing, delaying and forging
+//! them needs nothing of its own: see [`sa_response`] and [`rewrite`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,10 +42,11 @@ pub enum Effect {
     Delay(Nanos),
     /// It arrives twice, the second time so much later.
     Duplicate(Nanos),
-    /// Only its first bytes arrive. The length in its LRH stays, and so do the CRCs only if none were cut off.
+    /// Only its first bytes arrive. The length in its LRH stays, and so do the CRCs only if none were cut
+    /// off.
     Truncate(usize),
-    /// One bit, counted from the first of the LRH and modulo the packet's length, arrives wrong. CRCs stay as they
-    /// were, so a port sees it.
+    /// One bit, counted from the first of the LRH and modulo the packet's length, arrives wrong. CRCs stay as
+    /// they were, so a port sees it.
     FlipBit(usize),
     /// One bit of the payload arrives wrong, with right CRCs: what only an end-to-end check can see.
     CorruptPayload(usize),
@@ -169,8 +170,8 @@ fn flip(bytes: &mut [u8], bit: usize) {
     }
 }
 
-/// The packet with its payload changed by `change` and CRCs that are right again. What cannot be parsed stays as
-/// it is.
+/// The packet with its payload changed by `change` and CRCs that are right again. What cannot be parsed stays
+/// as it is.
 pub fn rewrite(packet: &Packet, change: impl FnOnce(&mut [u8])) -> Packet {
     match packet.parse() {
         Ok((headers, payload)) => Packet::build(&headers, payload.len(), |space| {
@@ -191,8 +192,8 @@ pub fn on_receive(transit: &Transit<'_>) -> bool {
     transit.to.is_some()
 }
 
-/// Matches with `probability`, drawing from `random`, which gives uniform 64-bit numbers. It draws once for each
-/// packet asked about where it leaves its sender, and never elsewhere, so that a seed decides all.
+/// Matches with `probability`, drawing from `random`, which gives uniform 64-bit numbers. It draws once for
+/// each packet asked about where it leaves its sender, and never elsewhere, so that a seed decides all.
 pub fn with_probability(
     probability: f64,
     mut random: impl FnMut() -> u64 + Send,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Virtual time in nanoseconds since the start of the run. The fabric has no clock of its own: its caller says
-/// what time it is.
+/// Virtual time in nanoseconds since the start of the run. The fabric has no clock of its own: its caller
+/// says what time it is.
 pub type Nanos = u64;
 
 /// A local identifier: the 16-bit address that switches forward by (IBA 4.1.3).
@@ -57,7 +57,8 @@ impl fmt::Display for Guid {
     }
 }
 
-/// A global identifier: 64 bits of subnet prefix, 64 bits of interface identifier (IBA 4.1.1), in network order.
+/// A global identifier: 64 bits of subnet prefix, 64 bits of interface identifier (IBA 4.1.1), in network
+/// order.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gid(pub [u8; 16]);
 
@@ -170,8 +171,8 @@ impl PKey {
         self.partition() != 0
     }
 
-    /// Whether a packet with one key reaches a holder of the other: the same valid partition, and not two limited
-    /// members (IBA 10.9.3).
+    /// Whether a packet with one key reaches a holder of the other: the same valid partition, and not two
+    /// limited members (IBA 10.9.3).
     pub const fn matches(self, other: Self) -> bool {
         self.is_valid() && self.partition() == other.partition() && (self.is_full() || other.is_full())
     }

@@ -100,7 +100,8 @@ pub enum LinkSpeed {
 }
 
 impl LinkSpeed {
-    /// The bits of LinkSpeedActive: an extended speed reports QDR there, since the older field has no bit for it.
+    /// The bits of LinkSpeedActive: an extended speed reports QDR there, since the older field has no bit for
+    /// it.
     pub const fn bits(self) -> u8 {
         match self {
             Self::Sdr => 1,
@@ -134,8 +135,8 @@ impl LinkSpeed {
     }
 }
 
-/// Rate of a path or group, in the encoding of PathRecord and MCMemberRecord (IBA 15.2.5.16). The encodings are
-/// not in the order of the rates they stand for: compare with [`Rate::megabits`].
+/// Rate of a path or group, in the encoding of PathRecord and MCMemberRecord (IBA 15.2.5.16). The encodings
+/// are not in the order of the rates they stand for: compare with [`Rate::megabits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate(u8);
 

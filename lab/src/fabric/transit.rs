@@ -9,14 +9,15 @@ use super::topology::{NodeId, NodeKind, Port, PortId, PortState};
 use super::wire::Packet;
 use super::wire::packet::VCRC_LEN;
 
-/// Packets in a switch that wait for an output before their input's credits are used up, in nanoseconds of the
-/// output link. What is more holds up the input link, as credit-based flow control does (IBA 7.9).
+/// Packets in a switch that wait for an output before their input's credits are used up, in nanoseconds of
+/// the output link. What is more holds up the input link, as credit-based flow control does (IBA 7.9).
 const INPUT_BUFFER_NS: Nanos = 2_000;
 
 /// Longest chain of switches a packet may cross: more is a loop in the forwarding tables.
 const MAX_HOPS: usize = 32;
 
-/// Headers and CRCs that may be around a payload of one MTU (IBA 7.7.8: packet length up to MTU + 124, plus VCRC).
+/// Headers and CRCs that may be around a payload of one MTU (IBA 7.7.8: packet length up to MTU + 124, plus
+/// VCRC).
 const MAX_OVERHEAD: usize = 124 + VCRC_LEN;
 
 /// When a packet is where: its first byte, its last byte, and how many more switches it may cross.
@@ -59,8 +60,8 @@ impl Fabric {
         self.cross(from, Front { head: now, tail: now, hops: MAX_HOPS }, packet, &mut way);
     }
 
-    /// Sends `packet` over the link of `out`. `front` is when its first byte could go and when its last is there to
-    /// be sent (later, when it is still coming in). Returns how long it waited for the link.
+    /// Sends `packet` over the link of `out`. `front` is when its first byte could go and when its last is
+    /// there to be sent (later, when it is still coming in). Returns how long it waited for the link.
     fn cross(&mut self, out: PortId, front: Front, packet: Packet, way: &mut Way<'_>) -> Nanos {
         let len = packet.len();
         let port = self.topology.port_mut(out);
@@ -177,9 +178,9 @@ impl Fabric {
         }
     }
 
-    /// Partition enforcement by a switch port (IBA 10.9.4), which holds the keys of the end port behind it (OpenSM).
-    /// Coming in, a key need only be one of them, since a limited member sends with its limited key; going out, the
-    /// two must match as at the end port itself.
+    /// Partition enforcement by a switch port (IBA 10.9.4), which holds the keys of the end port behind it
+    /// (OpenSM). Coming in, a key need only be one of them, since a limited member sends with its limited
+    /// key; going out, the two must match as at the end port itself.
     fn switch_takes(&mut self, id: PortId, packet: &Packet, reason: DropReason) -> bool {
         let port = self.topology.port(id);
         let takes = |pkey: PKey| match reason {

@@ -86,7 +86,8 @@ impl Fabric {
         check_codes(request, &wanted)?;
         let asked_prefix = self.settle_prefix(&mut wanted)?;
         let group = self.manager.groups.get(&wanted.mgid).ok_or(Status::REQ_INVALID)?;
-        // IBA o15-0.1.14: the member is there, in each of the ways that it leaves, and the leaver may do that.
+        // IBA o15-0.1.14: the member is there, in each of the ways that it leaves, and the leaver may do
+        // that.
         let member = group.members.get(&wanted.port_gid).ok_or(Status::REQ_INVALID)?;
         let leaving = JoinState(wanted.join_state);
         if leaving.is_empty() || !member.state.contains(leaving) {
@@ -117,8 +118,8 @@ impl Fabric {
         Ok(vec![record.to_bytes().to_vec()])
     }
 
-    /// Groups that match; a trusted request (with an SM_Key) sees their members, any other only the groups, without
-    /// port, join state and proxy (IBA 15.2.5.17.2).
+    /// Groups that match; a trusted request (with an SM_Key) sees their members, any other only the groups,
+    /// without port, join state and proxy (IBA 15.2.5.17.2).
     pub(super) fn member_records(&self, request: &Request<'_>) -> Vec<Vec<u8>> {
         let mad = request.mad;
         let Ok(wanted) = McMemberRecord::parse_slice(&mad.data) else { return Vec::new() };
@@ -161,7 +162,8 @@ impl Fabric {
         records.iter().map(|record| record.to_bytes().to_vec()).collect()
     }
 
-    /// The default prefix stands for the subnet's own; any other but that is wrong. Returns what was asked with.
+    /// The default prefix stands for the subnet's own; any other but that is wrong. Returns what was asked
+    /// with.
     fn settle_prefix(&self, wanted: &mut McMemberRecord) -> Result<u64, Status> {
         let asked = wanted.port_gid.prefix();
         let own = self.manager.config.subnet_prefix;
@@ -172,8 +174,8 @@ impl Fabric {
         Ok(asked)
     }
 
-    /// What IBA o15-0.2.4 and OpenSM ask of who joins: a join state, an MTU and rate that group and request agree
-    /// on and the port can do, and the group's partition.
+    /// What IBA o15-0.2.4 and OpenSM ask of who joins: a join state, an MTU and rate that group and request
+    /// agree on and the port can do, and the group's partition.
     fn check_join(
         &self,
         request: &Request<'_>,
@@ -191,8 +193,8 @@ impl Fabric {
         }
     }
 
-    /// IBA o15-0.2.1: only the port itself changes its membership, unless it was joined by proxy; then anybody of
-    /// the partition.
+    /// IBA o15-0.2.1: only the port itself changes its membership, unless it was joined by proxy; then
+    /// anybody of the partition.
     fn check_modify(
         &self,
         request: &Request<'_>,
@@ -209,8 +211,8 @@ impl Fabric {
         if allowed { Ok(()) } else { Err(Status::REQ_INVALID) }
     }
 
-    /// The group that a join would create. What the mask leaves out of lifetime, hop limit and scope is taken from the
-    /// record all the same, which is what OpenSM does; MTU and rate then are those of the port.
+    /// The group that a join would create. What the mask leaves out of lifetime, hop limit and scope is taken
+    /// from the record all the same, which is what OpenSM does; MTU and rate then are those of the port.
     fn new_group(
         &mut self,
         request: &Request<'_>,
@@ -374,8 +376,8 @@ fn selectors_accept(request: &Request<'_>, wanted: &McMemberRecord, group: &Grou
         && (!request.mad.has(mask::RATE_SELECTOR) || rate_accepted)
 }
 
-/// IBA o15-0.1.5: an MGID is multicast, has no reserved flag set, and not the administrator's own signature with
-/// link-local scope. Those of IPoIB are not looked at (OpenSM, validate_requested_mgid).
+/// IBA o15-0.1.5: an MGID is multicast, has no reserved flag set, and not the administrator's own signature
+/// with link-local scope. Those of IPoIB are not looked at (OpenSM, validate_requested_mgid).
 fn check_mgid(mgid: Gid) -> Option<()> {
     let signature = signature(mgid);
     let valid = mgid.is_multicast()
@@ -390,8 +392,8 @@ fn signature(mgid: Gid) -> u16 {
     u16::from_be_bytes([mgid.0[2], mgid.0[3]])
 }
 
-/// The MTU of a new group (OpenSM, mgrp_request_is_realizable). Exactly is not compared with the port here: the
-/// join that follows is.
+/// The MTU of a new group (OpenSM, mgrp_request_is_realizable). Exactly is not compared with the port here:
+/// the join that follows is.
 fn realise_mtu(selector: Selector, code: u8, port: Mtu) -> Option<Mtu> {
     match selector {
         Selector::GREATER => (code < port.code()).then_some(port),

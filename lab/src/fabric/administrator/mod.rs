@@ -1,10 +1,10 @@
 //! The subnet administrator: answers MADs with MADs (IBA 15).
 //!
-//! Where IBA leaves a choice it does what OpenSM does, with two exceptions that the specification asks for and
-//! OpenSM leaves out: an unknown attribute or method gets an answer that says so (IBA 13.4.7), and so does a
-//! request that finds the administrator too busy (IBA 13.4.6.3), where OpenSM drops it.
-//! Requests get no answer at all while there is no master, while the master is in its first sweep (IBA C15-0.1.3)
-//! and when their SM_Key is wrong (IBA C15-0.1.5).
+//! Where IBA leaves a choice it does what OpenSM does, with two exceptions that the specification asks for
+//! and OpenSM leaves out: an unknown attribute or method gets an answer that says so (IBA 13.4.7), and so
+//! does a request that finds the administrator too busy (IBA 13.4.6.3), where OpenSM drops it. Requests get
+//! no answer at all while there is no master, while the master is in its first sweep (IBA C15-0.1.3) and when
+//! their SM_Key is wrong (IBA C15-0.1.5).
 
 mod inform;
 mod mcmember;
@@ -43,8 +43,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The source of a packet for QP1, and the MAD in it. `None` for any other packet, or one with the wrong queue
-    /// key (IBA 13.5.3.2).
+    /// The source of a packet for QP1, and the MAD in it. `None` for any other packet, or one with the wrong
+    /// queue key (IBA 13.5.3.2).
     pub fn of(packet: &Packet) -> Option<(Self, &[u8])> {
         let (headers, payload) = packet.parse().ok()?;
         let deth = headers.deth?;
@@ -74,12 +74,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The packet that carries it, sent from the administrator's port. A request with a GRH is answered with one
-    /// (IBA 13.5.4).
+    /// The packet that carries it, sent from the administrator's port. A request with a GRH is answered with
+    /// one (IBA 13.5.4).
     pub fn packet(&self, from: &Port) -> Packet {
         let grh =
             self.to.gids.map(|(sgid, dgid)| Grh { sgid: dgid, dgid: sgid, hop_limit: 0, ..Grh::default() });
-        // The administrator is a full member of the default partition; a limited member's key comes back full.
+        // The administrator is a full member of the default partition; a limited member's key comes back
+        // full.
         let pkey = from
             .pkeys
             .iter()
@@ -111,9 +112,9 @@ struct Request<'a> {
 }
 
 impl Fabric {
-    /// Answers a MAD that reached QP1 of a manager's port. Packets that arrive there come here by themselves (see
-    /// [`Fabric::transmit`]); this is for who has a MAD and no packet. `now` is when it arrived; each reply says when
-    /// it leaves.
+    /// Answers a MAD that reached QP1 of a manager's port. Packets that arrive there come here by themselves
+    /// (see [`Fabric::transmit`]); this is for who has a MAD and no packet. `now` is when it arrived; each
+    /// reply says when it leaves.
     pub fn administer(&mut self, now: Nanos, port: PortId, source: &Source, mad: &[u8]) -> Vec<Reply> {
         let Ok(mad) = SaMad::parse(mad) else { return Vec::new() };
         if mad.header.class != class::SUBN_ADM || mad.header.method.is_response() {

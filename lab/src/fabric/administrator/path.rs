@@ -49,8 +49,8 @@ impl Fabric {
         Ok(records)
     }
 
-    /// The ports that one end of the path may be: the one named, or every port. A GID or LID that nobody has finds no
-    /// record; a GID of one port with a LID of another is an invalid request (as OpenSM answers).
+    /// The ports that one end of the path may be: the one named, or every port. A GID or LID that nobody has
+    /// finds no record; a GID of one port with a LID of another is an invalid request (as OpenSM answers).
     fn path_ends(
         &self,
         request: &Request<'_>,
@@ -72,15 +72,16 @@ impl Fabric {
         })
     }
 
-    /// The port with a GID of this subnet. The default prefix is taken for the subnet's own (IBA 4.1.1; OpenSM).
+    /// The port with a GID of this subnet. The default prefix is taken for the subnet's own (IBA 4.1.1;
+    /// OpenSM).
     pub(super) fn port_by_gid(&self, gid: Gid) -> Option<PortId> {
         let prefix = gid.prefix();
         let local = prefix == Gid::LINK_LOCAL_PREFIX || prefix == self.manager.config.subnet_prefix;
         if local { self.port_by_guid(gid.guid()) } else { None }
     }
 
-    /// The paths between two ports, the most independent first: LID n to LID n with preference 0, then the others
-    /// with preference 2.
+    /// The paths between two ports, the most independent first: LID n to LID n with preference 0, then the
+    /// others with preference 2.
     fn pair_paths(
         &self,
         request: &Request<'_>,
@@ -186,14 +187,15 @@ impl Fabric {
         Some(record.to_bytes().to_vec())
     }
 
-    /// Follows the forwarding tables from a port to a LID: the least MTU and rate on the way, `None` if it does not
-    /// lead there.
+    /// Follows the forwarding tables from a port to a LID: the least MTU and rate on the way, `None` if it
+    /// does not lead there.
     fn walk(&self, source: PortId, dlid: Lid) -> Option<Capacity> {
         const MAX_HOPS: usize = 64;
         let start = self.topology.port(source);
         let is_switch = self.topology.node(start.node).switch().is_some();
         if start.has_lid(dlid) {
-            // A port reaches itself without leaving; a switch's management port has no link to take a rate from.
+            // A port reaches itself without leaving; a switch's management port has no link to take a rate
+            // from.
             let rate = start.rate().or(Rate::from_code(2))?;
             return Some(Capacity { mtu: start.mtu, rate });
         }
@@ -271,8 +273,8 @@ impl Fabric {
     }
 }
 
-/// The MTU to promise when `code` is asked for and the path can do `actual`. A path that can do more than exactly
-/// what is asked for is promised at that; one that can do no less is promised just below (OpenSM).
+/// The MTU to promise when `code` is asked for and the path can do `actual`. A path that can do more than
+/// exactly what is asked for is promised at that; one that can do no less is promised just below (OpenSM).
 fn settle_mtu(selector: Selector, code: u8, actual: Mtu) -> Option<Mtu> {
     match selector {
         Selector::GREATER => (actual.code() > code).then_some(actual),

@@ -104,8 +104,8 @@ pub struct ManagerConfig {
     pub sm_key: u64,
     /// Service level of paths.
     pub sl: u8,
-    /// Partitions. One for the default key is always there, if only with the manager as full and the others as
-    /// limited members.
+    /// Partitions. One for the default key is always there, if only with the manager as full and the others
+    /// as limited members.
     pub partitions: Vec<Partition>,
     /// Whether switch ports drop packets of partitions that the port behind them is not in (OpenSM,
     /// `part_enforce both`).
@@ -122,7 +122,8 @@ pub struct ManagerConfig {
     pub queue_limit: Option<usize>,
     /// First to last multicast LID that may be given to groups.
     pub multicast_lids: (Lid, Lid),
-    /// Whether a joiner may create a group (OpenSM, `no_partition... create`): if not, joins need an existing one.
+    /// Whether a joiner may create a group (OpenSM, `no_partition... create`): if not, joins need an existing
+    /// one.
     pub may_create_groups: bool,
 }
 

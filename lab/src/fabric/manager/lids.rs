@@ -9,8 +9,8 @@ use crate::fabric::core::Fabric;
 use crate::fabric::ids::{Guid, Lid};
 
 impl Fabric {
-    /// The base LID of a port GUID: the one it had, if that is still possible, else a free one (IBA 14.4.2 leaves
-    /// the choice to the manager). `None` when no LID is left.
+    /// The base LID of a port GUID: the one it had, if that is still possible, else a free one (IBA 14.4.2
+    /// leaves the choice to the manager). `None` when no LID is left.
     pub(super) fn lid_for(&mut self, guid: Guid, lmc: u8, taken: &BTreeSet<Lid>) -> Option<Lid> {
         let step = 1u16 << lmc;
         let free = |lid: Lid| {
@@ -24,7 +24,8 @@ impl Fabric {
         {
             return Some(lid);
         }
-        // Number of aligned blocks that lie wholly in the unicast range, the one with LID 0 left out unless LMC is 0.
+        // Number of aligned blocks that lie wholly in the unicast range, the one with LID 0 left out unless
+        // LMC is 0.
         let blocks = (Lid::UNICAST_MAX.0 / step) as usize;
         let start = match self.manager.config.lid_policy {
             LidPolicy::Sequential => 0,

@@ -18,8 +18,8 @@ pub enum Restart {
 }
 
 impl Fabric {
-    /// Pulls the cable at `port`, or plugs it in again. Both ends notice at once: their ports go Down or Init, and
-    /// packets under way are lost. The subnet manager, told by a trap of the switch, sweeps.
+    /// Pulls the cable at `port`, or plugs it in again. Both ends notice at once: their ports go Down or
+    /// Init, and packets under way are lost. The subnet manager, told by a trap of the switch, sweeps.
     pub fn set_link(&mut self, now: Nanos, port: PortId, up: bool) {
         let Some(link) = self.topology.port(port).link else { return };
         if link.up == up {
@@ -47,8 +47,8 @@ impl Fabric {
         self.request_sweep(now, self.manager.config.sweep_time);
     }
 
-    /// The master goes away and comes back `downtime` later. Until then nobody answers; then it sweeps, and asks
-    /// every client to reregister.
+    /// The master goes away and comes back `downtime` later. Until then nobody answers; then it sweeps, and
+    /// asks every client to reregister.
     pub fn restart_manager(&mut self, now: Nanos, restart: Restart, downtime: Nanos) {
         let Some(port) = self.stop_manager() else { return };
         if restart != Restart::Remember {
@@ -110,7 +110,8 @@ impl Fabric {
         let old = std::mem::take(&mut self.manager.lids);
         self.manager.config.lid_policy = policy;
         if policy == LidPolicy::Sequential {
-            // The same order would give the same LIDs again: move everybody up by one place, the last to the front.
+            // The same order would give the same LIDs again: move everybody up by one place, the last to the
+            // front.
             let lids: Vec<_> = old.values().copied().collect();
             let shifted = lids.iter().cycle().skip(1).copied();
             self.manager.lids = old.keys().copied().zip(shifted).collect();
@@ -145,8 +146,8 @@ impl Fabric {
         self.request_sweep(now, self.manager.config.sweep_time);
     }
 
-    /// Sets the subnet prefix, and with it every GID. Groups keep the members of the old GIDs until these leave or
-    /// join again, since a client has to reregister anyway.
+    /// Sets the subnet prefix, and with it every GID. Groups keep the members of the old GIDs until these
+    /// leave or join again, since a client has to reregister anyway.
     pub fn set_subnet_prefix(&mut self, now: Nanos, prefix: u64) {
         self.manager.config.subnet_prefix = prefix;
         self.manager.reregister = true;

@@ -6,8 +6,8 @@ use crate::fabric::ids::PKey;
 use crate::fabric::topology::PortId;
 
 impl Fabric {
-    /// The P_Key table that the partitions give a port. The default partition comes first, as OpenSM keeps it at
-    /// index 0; a manager is always a full member of it, so that everybody can reach the administrator.
+    /// The P_Key table that the partitions give a port. The default partition comes first, as OpenSM keeps it
+    /// at index 0; a manager is always a full member of it, so that everybody can reach the administrator.
     pub(super) fn pkey_table(&self, id: PortId) -> Vec<PKey> {
         if let Some(table) = self.manager.pkey_overrides.get(&id) {
             return table.clone();

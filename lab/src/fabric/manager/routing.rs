@@ -7,8 +7,8 @@ use crate::fabric::ids::Lid;
 use crate::fabric::topology::{NodeId, PortId, PortSet};
 
 impl Fabric {
-    /// Writes the linear forwarding table of every switch: for each LID the shortest way (OpenSM's Min Hop), and
-    /// among equally short ways one chosen by the LID, so that LIDs of one port spread over them.
+    /// Writes the linear forwarding table of every switch: for each LID the shortest way (OpenSM's Min Hop),
+    /// and among equally short ways one chosen by the LID, so that LIDs of one port spread over them.
     pub(super) fn route_unicast(&mut self) {
         let switches = self.switches();
         let mut routes: Vec<(NodeId, Lid, u8)> = Vec::new();
@@ -73,10 +73,10 @@ impl Fabric {
 
     /// Writes the entry of one multicast LID into every switch.
     ///
-    /// The switches form a tree. A port of a switch is in the entry if a receiver is at it or behind it, and there
-    /// is a member of any kind, who may send, on this side of it. So a send-only non-member's packets get out but
-    /// none come back to it (IBA 15.2.5.17.1), and a port that never joined reaches nobody unless its switch is on
-    /// the way between members.
+    /// The switches form a tree. A port of a switch is in the entry if a receiver is at it or behind it, and
+    /// there is a member of any kind, who may send, on this side of it. So a send-only non-member's packets
+    /// get out but none come back to it (IBA 15.2.5.17.1), and a port that never joined reaches nobody unless
+    /// its switch is on the way between members.
     pub(in crate::fabric) fn route_multicast(&mut self, mlid: Lid) {
         let mut receivers: BTreeMap<NodeId, PortSet> = BTreeMap::new();
         let mut members: BTreeSet<NodeId> = BTreeSet::new();
@@ -130,8 +130,8 @@ impl Fabric {
         }
     }
 
-    /// A tree over the switches that hang together, parents before children: breadth first from the switch whose
-    /// farthest neighbour is nearest, parallel cables chosen by the multicast LID.
+    /// A tree over the switches that hang together, parents before children: breadth first from the switch
+    /// whose farthest neighbour is nearest, parallel cables chosen by the multicast LID.
     fn spanning_tree(&self, mlid: Lid) -> Vec<Edge> {
         let mut tree = Vec::new();
         let mut reached = BTreeSet::new();

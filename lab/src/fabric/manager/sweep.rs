@@ -46,8 +46,8 @@ impl Fabric {
         self.manager.sweeps += 1;
     }
 
-    /// Ports with a LID of their own that the master reaches over links that are up: those of channel adapters
-    /// and the management ports of switches.
+    /// Ports with a LID of their own that the master reaches over links that are up: those of channel
+    /// adapters and the management ports of switches.
     fn discover(&self, master: PortId) -> BTreeSet<PortId> {
         let mut found = BTreeSet::from([master]);
         let mut seen: BTreeSet<NodeId> = BTreeSet::new();
@@ -123,8 +123,9 @@ impl Fabric {
             port.pkeys = table;
             events.push(PortEvent::PkeyChange);
         }
-        // When OpenSM sets the bit: the LID of the master is news to the port, the master is in its first sweep, or
-        // the port is (osm_lid_mgr.c, lid_mgr_set_physp_pi). A port without client reregistration gets none.
+        // When OpenSM sets the bit: the LID of the master is news to the port, the master is in its first
+        // sweep, or the port is (osm_lid_mgr.c, lid_mgr_set_physp_pi). A port without client reregistration
+        // gets none.
         let supports = port.capability_mask & CAPABILITY_CLIENT_REREGISTRATION != 0;
         if supports && (sm_changed || for_all || is_new) {
             events.push(PortEvent::ClientReregister);

@@ -17,8 +17,8 @@ fn broadcast() -> Gid {
     ipoib_mgid(0x401B, 0xFFFF_FFFF)
 }
 
-/// RFC 4391 section 4, and OpenSM's partitions.conf: the broadcast group is there, and a join without attributes
-/// gets them.
+/// RFC 4391 section 4, and OpenSM's partitions.conf: the broadcast group is there, and a join without
+/// attributes gets them.
 #[test]
 fn broadcast_group_exists_and_can_be_joined() {
     let mut bench = Bench::new(2);
@@ -215,8 +215,8 @@ fn port_must_be_in_the_partition() {
     assert_eq!(bench.join(0, zero, mask::CREATE), Err(Status::REQ_INVALID), "partition 0 is none");
 }
 
-/// A port GID of another subnet is an invalid GID; the default prefix stands for the subnet's; a port that is not
-/// there is an invalid request (OpenSM ERR 1B40).
+/// A port GID of another subnet is an invalid GID; the default prefix stands for the subnet's; a port that is
+/// not there is an invalid request (OpenSM ERR 1B40).
 #[test]
 fn port_gid_is_checked() {
     let prefix = 0xFEC0_0000_0000_0001;
@@ -236,8 +236,8 @@ fn port_gid_is_checked() {
     assert_eq!(bench.fabric.manager().groups()[&broadcast()].members.len(), 1, "one port, however named");
 }
 
-/// IBA o15-0.1.5: reserved flags, no multicast prefix, and the administrator's own signature are refused; a zero
-/// MGID gets one with that signature.
+/// IBA o15-0.1.5: reserved flags, no multicast prefix, and the administrator's own signature are refused; a
+/// zero MGID gets one with that signature.
 #[test]
 fn mgids_are_checked() {
     let mut bench = Bench::new(1);

@@ -173,8 +173,8 @@ fn run(seed: u64, steps: &[Step]) -> (Vec<String>, Bench) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever happens, the invariants hold once the manager has come to rest, and the same seed and calls give
-    /// the same log.
+    /// Whatever happens, the invariants hold once the manager has come to rest, and the same seed and calls
+    /// give the same log.
     #[test]
     fn any_history(seed: u64, steps in steps()) {
         let (log, bench) = run(seed, &steps);

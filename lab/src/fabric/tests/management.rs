@@ -10,7 +10,8 @@ use crate::fabric::topology::builder::LinkSettings;
 use crate::fabric::topology::{PortState, Topology};
 use crate::fabric::wire::mad::{Attribute, Method, Status};
 
-/// A new port gets a LID and a master before it is Armed and Active, and is asked to reregister (OpenSM: is_new).
+/// A new port gets a LID and a master before it is Armed and Active, and is asked to reregister (OpenSM:
+/// is_new).
 #[test]
 fn bring_up() {
     let mut bench = Bench::new(2);

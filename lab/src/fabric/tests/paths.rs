@@ -44,7 +44,8 @@ fn by_gid_and_by_lid() {
     }
 }
 
-/// GIDs and LIDs that nobody has find no records; a GID of one port with the LID of another is invalid (OpenSM).
+/// GIDs and LIDs that nobody has find no records; a GID of one port with the LID of another is invalid
+/// (OpenSM).
 #[test]
 fn unknown_ends() {
     let mut bench = Bench::new(2);
@@ -158,7 +159,8 @@ fn partitions_of_paths() {
     assert_eq!(bench.paths(0, Method::GET, wanted, ends), Err(Status::NO_RECORDS), "both limited");
 }
 
-/// With LMC, GetTable gives every pair of LIDs, independent ones first; NumbPath bounds them, Get takes the best.
+/// With LMC, GetTable gives every pair of LIDs, independent ones first; NumbPath bounds them, Get takes the
+/// best.
 #[test]
 fn lmc_gives_many_paths() {
     let mut bench = Bench::with(2, ManagerConfig { lmc: 1, ..ManagerConfig::default() });

@@ -87,7 +87,8 @@ fn node_by_guid() {
     assert!(got.description.starts_with(b"host1 HCA-1\0"));
 }
 
-/// ClassPortInfo says that groups can be joined, also as send-only full member, and how long an answer may take.
+/// ClassPortInfo says that groups can be joined, also as send-only full member, and how long an answer may
+/// take.
 #[test]
 fn class_port_info_says_what_there_is() {
     let mut bench = Bench::new(1);

@@ -77,7 +77,8 @@ fn incast_is_held_back_not_lost() {
     assert_eq!(bench.fabric.drops().total(), 0);
 }
 
-/// IBA 18.2.4.3: a multicast packet goes to every receiver but not back to its sender, nor to who did not join.
+/// IBA 18.2.4.3: a multicast packet goes to every receiver but not back to its sender, nor to who did not
+/// join.
 #[test]
 fn multicast_reaches_members_but_not_the_sender() {
     let mut bench = Bench::new(4);
@@ -102,7 +103,8 @@ fn send_only_member_only_sends() {
     }
 }
 
-/// A multicast LID without an entry is dropped where the packet enters (IBA 14.2.5.4: no default multicast port).
+/// A multicast LID without an entry is dropped where the packet enters (IBA 14.2.5.4: no default multicast
+/// port).
 #[test]
 fn unknown_group_is_dropped() {
     let mut bench = Bench::new(2);
@@ -192,8 +194,8 @@ fn mtu_of_the_way() {
     assert_eq!(bench.fabric.drops().get(DropReason::TooLong), 1);
 }
 
-/// IBA 7.3 and 7.8: a port drops what has a wrong VCRC, a wrong length or a lane it does not have; an end port also
-/// what has a wrong ICRC.
+/// IBA 7.3 and 7.8: a port drops what has a wrong VCRC, a wrong length or a lane it does not have; an end
+/// port also what has a wrong ICRC.
 #[test]
 fn link_checks() {
     let mut bench = Bench::new(2);
@@ -233,8 +235,8 @@ fn loopback_is_not_the_fabrics() {
     assert_eq!(bench.fabric.drops().get(DropReason::RouteLeadsBack), 1);
 }
 
-/// IBA 10.9: a packet of a partition that the receiver is not in is dropped, by the switch before it if switches
-/// enforce partitions, else by the port, which counts a violation.
+/// IBA 10.9: a packet of a partition that the receiver is not in is dropped, by the switch before it if
+/// switches enforce partitions, else by the port, which counts a violation.
 #[test]
 fn partitions_are_enforced() {
     for enforce_partitions in [false, true] {

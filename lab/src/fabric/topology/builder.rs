@@ -61,8 +61,8 @@ pub struct Topology {
     hosts: Vec<PortId>,
 }
 
-/// What a plain HCA reports (IBA 14.2.5.6): traps, automatic migration, SL mapping, system image GUID, extended
-/// speeds, CM, vendor class, capability change notices, client reregistration.
+/// What a plain HCA reports (IBA 14.2.5.6): traps, automatic migration, SL mapping, system image GUID,
+/// extended speeds, CM, vendor class, capability change notices, client reregistration.
 const CAPABILITY_MASK: u32 = 0x0251_4868;
 
 impl Topology {
@@ -70,7 +70,8 @@ impl Topology {
     pub const MAX_HOSTS: usize = 256;
     /// External ports of a switch of the default topology.
     pub const SWITCH_RADIX: usize = 36;
-    /// OUI of the GUIDs of the default topology's nodes: a locally administered one, so that they are nobody's.
+    /// OUI of the GUIDs of the default topology's nodes: a locally administered one, so that they are
+    /// nobody's.
     const OUI: u64 = 0x0202_c900_0000_0000;
 
     /// No nodes.
@@ -78,8 +79,9 @@ impl Topology {
         Self::default()
     }
 
-    /// `hosts` hosts of one port each and a subnet manager: around one switch while its ports last, else a tree of
-    /// leaf switches of 32 nodes, each with four cables to one spine switch. Host `n` is [`Topology::host`] `(n)`.
+    /// `hosts` hosts of one port each and a subnet manager: around one switch while its ports last, else a
+    /// tree of leaf switches of 32 nodes, each with four cables to one spine switch. Host `n` is
+    /// [`Topology::host`] `(n)`.
     pub fn default_for(hosts: usize, settings: LinkSettings) -> Result<Self, TopologyError> {
         const LEAF_NODES: usize = 32;
         const UPLINKS: u8 = 4;

@@ -4,7 +4,7 @@ pub mod builder;
 pub mod port;
 pub mod switch;
 
-pub use builder::{Topology, TopologyError};
+pub use builder::{LinkSettings, Topology, TopologyError};
 pub use port::{Link, Port, PortId, PortState};
 pub use switch::{PortSet, Switch};
 
@@ -41,8 +41,8 @@ pub struct Node {
     pub guid: Guid,
     /// What it is.
     pub kind: NodeKind,
-    /// Its ports, by port number: a channel adapter's start at 1 (so the first is at index 0), a switch's at 0,
-    /// its management port.
+    /// Its ports, by port number: a channel adapter's start at 1 (so the first is at index 0), a switch's at
+    /// 0, its management port.
     pub ports: Vec<PortId>,
 }
 

@@ -76,8 +76,8 @@ impl Switch {
         self.linear.get(usize::from(lid.0)).copied().filter(|&port| port != Self::NO_PORT)
     }
 
-    /// Out ports for a multicast LID; empty when the LID has no entry, since the default multicast ports are not
-    /// set here (IBA 14.2.5.4).
+    /// Out ports for a multicast LID; empty when the LID has no entry, since the default multicast ports are
+    /// not set here (IBA 14.2.5.4).
     pub fn multicast_ports(&self, lid: Lid) -> PortSet {
         let index = usize::from(lid.0).checked_sub(usize::from(Lid::MULTICAST_MIN.0));
         index.and_then(|index| self.multicast.get(index)).copied().unwrap_or_default()

@@ -1,10 +1,10 @@
 //! Fields at bit offsets, and the macro that turns a table of them into a view and an owned representation.
 //!
-//! IBA lays its headers out as tables of (name, offset in bits, length in bits), bit 0 being the most significant
-//! bit of the first byte. [`wire_format!`] takes such a table as it stands and makes two types of it, as wire
-//! crates do: a *view* that reads and writes fields in place over any buffer, and a *representation*, a plain
-//! struct that can be parsed from a view and emitted into one. Fields that overlap or leave the buffer do not
-//! compile.
+//! IBA lays its headers out as tables of (name, offset in bits, length in bits), bit 0 being the most
+//! significant bit of the first byte. [`wire_format!`] takes such a table as it stands and makes two types of
+//! it, as wire crates do: a *view* that reads and writes fields in place over any buffer, and a
+//! *representation*, a plain struct that can be parsed from a view and emitted into one. Fields that overlap
+//! or leave the buffer do not compile.
 
 use crate::fabric::ids::{Gid, Guid, Lid, PKey, QKey, Qpn};
 
@@ -255,8 +255,8 @@ pub(crate) use wire_format;
 macro_rules! wire_format_tests {
     ($($name:ident: $repr:ident, $view:ident;)*) => {$(
         proptest::proptest! {
-            /// Emitting what was parsed gives back every bit that is not reserved, and zero for those that are;
-            /// parsing what was emitted gives the same representation. A short buffer is refused.
+            /// Emitting what was parsed gives back every bit that is not reserved, and zero for those that
+            /// are; parsing what was emitted gives the same representation. A short buffer is refused.
             #[test]
             fn $name(bytes in proptest::collection::vec(proptest::num::u8::ANY, $repr::LEN)) {
                 let parsed = $repr::parse_slice(&bytes).unwrap();

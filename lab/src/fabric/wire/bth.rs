@@ -64,8 +64,8 @@ impl OpCode {
     /// Unreliable datagram with immediate data.
     pub const UD_SEND_ONLY_IMMEDIATE: Self = Self(0x65);
 
-    /// The headers that this operation has, `None` for an operation that this fabric does not know (IBA table 38;
-    /// atomics, RD, UC and XRC are not here since nothing above uses them).
+    /// The headers that this operation has, `None` for an operation that this fabric does not know (IBA table
+    /// 38; atomics, RD, UC and XRC are not here since nothing above uses them).
     pub const fn extensions(self) -> Option<Extensions> {
         let none = Extensions { deth: false, reth: false, aeth: false, immediate: false };
         Some(match self.0 {
@@ -96,7 +96,8 @@ wire_format! {
         version / set_version: u8 = 12, 4;
         /// Partition.
         pkey / set_pkey: PKey = 16, 16;
-        /// Congestion bits FECN and BECN, then reserved. A switch may change them, so the ICRC takes them as ones.
+        /// Congestion bits FECN and BECN, then reserved. A switch may change them, so the ICRC takes them as
+        /// ones.
         congestion / set_congestion: u8 = 32, 8;
         /// Destination QP.
         dest_qp / set_dest_qp: Qpn = 40, 24;

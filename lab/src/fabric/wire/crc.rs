@@ -1,8 +1,9 @@
 //! Invariant and variant CRC (IBA 7.8).
 //!
-//! The ICRC is the CRC-32 of Ethernet over everything a switch or router leaves alone, with the fields they may
-//! change taken as ones. The VCRC is a CRC-16 (generator 0x100B) over the whole packet including the ICRC, and is
-//! made anew at each hop. Both are sent least significant bit first, hence least significant byte first.
+//! The ICRC is the CRC-32 of Ethernet over everything a switch or router leaves alone, with the fields they
+//! may change taken as ones. The VCRC is a CRC-16 (generator 0x100B) over the whole packet including the
+//! ICRC, and is made anew at each hop. Both are sent least significant bit first, hence least significant
+//! byte first.
 
 use super::{bth, grh, lrh};
 
@@ -62,8 +63,8 @@ fn update(tables: &[[u32; 256]; 8], mut crc: u32, bytes: &[u8]) -> u32 {
     crc
 }
 
-/// The ICRC of a packet, which runs from the first byte of its LRH to the last before the ICRC, as it goes on the
-/// wire. `None` for a raw packet, which has no ICRC, and for one too short for its headers.
+/// The ICRC of a packet, which runs from the first byte of its LRH to the last before the ICRC, as it goes on
+/// the wire. `None` for a raw packet, which has no ICRC, and for one too short for its headers.
 ///
 /// Taken as ones (IBA 7.8.1): without a GRH, the VL of the LRH; with one, the whole LRH and the GRH's traffic
 /// class, flow label and hop limit; in both, the congestion byte of the BTH.
@@ -92,7 +93,8 @@ pub fn icrc(packet: &[u8]) -> Option<[u8; 4]> {
     Some((!update(&ICRC_TABLES, crc, &packet[len..])).to_le_bytes())
 }
 
-/// The VCRC of a packet from the first byte of its LRH to the last of its ICRC, as it goes on the wire (IBA 7.8.2).
+/// The VCRC of a packet from the first byte of its LRH to the last of its ICRC, as it goes on the wire (IBA
+/// 7.8.2).
 pub fn vcrc(packet: &[u8]) -> [u8; 2] {
     (!(update(&VCRC_TABLES, 0xFFFF, packet) as u16)).to_le_bytes()
 }
@@ -130,8 +132,8 @@ mod tests {
         assert_eq!(vcrc(&packet), [0x45, 0xfa]);
     }
 
-    /// IBA 7.8.1: a switch may rewrite VL and congestion bits, a router the whole LRH and three GRH fields, and the
-    /// ICRC still holds; any other bit breaks it.
+    /// IBA 7.8.1: a switch may rewrite VL and congestion bits, a router the whole LRH and three GRH fields,
+    /// and the ICRC still holds; any other bit breaks it.
     #[test]
     fn icrc_ignores_exactly_the_variant_fields() {
         let mut global = LOCAL[..8].to_vec();
@@ -172,7 +174,10 @@ mod tests {
                 update(&ICRC_TABLES, u32::MAX, &bytes),
                 bitwise(ICRC_POLY, u32::MAX, &bytes)
             );
-            proptest::prop_assert_eq!(update(&VCRC_TABLES, 0xFFFF, &bytes), bitwise(VCRC_POLY, 0xFFFF, &bytes));
+            proptest::prop_assert_eq!(
+                update(&VCRC_TABLES, 0xFFFF, &bytes),
+                bitwise(VCRC_POLY, 0xFFFF, &bytes)
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Wire formats: packet headers, CRCs, management datagrams and subnet administration records.
 //!
-//! Every format is a table of bit fields out of the InfiniBand Architecture Specification (IBA), volume 1, from
-//! which [`bits`] makes a view over a buffer (`LrhView`) and an owned representation (`Lrh`).
+//! Every format is a table of bit fields out of the InfiniBand Architecture Specification (IBA), volume 1,
+//! from which [`bits`] makes a view over a buffer (`LrhView`) and an owned representation (`Lrh`).
 
 pub mod bits;
 pub mod bth;

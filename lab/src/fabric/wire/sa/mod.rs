@@ -81,8 +81,8 @@ impl SaMad {
     }
 
     /// The responses that carry a table: `records`, each of the same length, spread over as many MADs as are
-    /// needed (IBA 13.6.3: RMPP data segments of 220 bytes, the first counting the SA header too). An empty table
-    /// is one MAD without records.
+    /// needed (IBA 13.6.3: RMPP data segments of 220 bytes, the first counting the SA header too). An empty
+    /// table is one MAD without records.
     pub fn respond_table(&self, records: &[Vec<u8>]) -> Vec<Self> {
         let record_len = records.first().map_or(0, Vec::len);
         let offset = attribute_offset(record_len);
@@ -101,7 +101,8 @@ impl SaMad {
                 let mut mad = self.respond(Status::OK, chunk);
                 mad.sa.attribute_offset = offset;
                 let (first, last) = (index == 0, index + 1 == count);
-                // The first segment tells the length of all (each SA header counted), the last that of itself.
+                // The first segment tells the length of all (each SA header counted), the last that of
+                // itself.
                 let payload_length = if first {
                     bytes.len() + count * SaHeader::LEN
                 } else if last {
@@ -166,8 +167,8 @@ fn attribute_offset(record_len: usize) -> u16 {
     record_len.div_ceil(8) as u16
 }
 
-/// Puts the data of a table's segments together again: the records, each as long as the attribute offset says.
-/// `None` if segments are missing, out of order or of different transactions.
+/// Puts the data of a table's segments together again: the records, each as long as the attribute offset
+/// says. `None` if segments are missing, out of order or of different transactions.
 pub fn reassemble(segments: &[SaMad]) -> Option<Vec<Vec<u8>>> {
     let first = segments.first()?;
     let stride = usize::from(first.sa.attribute_offset) * 8;

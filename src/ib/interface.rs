@@ -156,16 +156,28 @@ impl Interface {
             )?;
         }
         let head = interface.wdm;
-        let made =
-            if head.Version == AL_INTERFACE_VERSION && usize::from(head.Size) == size_of::<ib_al_ifc_t>() {
-                Table::new(&interface).map_err(|_| Error::REVISION_MISMATCH)
-            } else {
-                Err(Error::REVISION_MISMATCH)
-            };
+        // SAFETY: what the bus driver answered, about functions that last as long as this device (above).
+        let made = unsafe { Self::from_raw(&interface, &data) };
         if let Some(dereference) = head.InterfaceDereference {
             // SAFETY: at PASSIVE_LEVEL, for the reference that the answer took, with its own context.
             unsafe { dereference(head.Context) };
         }
+        made
+    }
+
+    /// Takes over what the bus driver answered.
+    ///
+    /// # Safety
+    /// The functions are those of an access layer that lasts as long as everything made through them.
+    ///
+    /// # Errors
+    /// `REVISION_MISMATCH` when it is of another version or size, or lacks a function.
+    pub unsafe fn from_raw(interface: &ib_al_ifc_t, data: &ipoib_ifc_data_t) -> Result<Self, Error> {
+        let head = &interface.wdm;
+        if head.Version != AL_INTERFACE_VERSION || usize::from(head.Size) != size_of::<ib_al_ifc_t>() {
+            return Err(Error::REVISION_MISMATCH);
+        }
+        let table = Table::new(interface).map_err(|_| Error::REVISION_MISMATCH)?;
         let pkey = data.port_guid.pkey;
         let identity = PortIdentity {
             ca_guid: data.ca_guid.get(),
@@ -173,7 +185,7 @@ impl Interface {
             port_number: data.port_num,
             pkey: (pkey != 0).then_some(pkey),
         };
-        Ok(Self { api: Api(PoolArc::try_new(TAG, made?)?), identity })
+        Ok(Self { api: Api(PoolArc::try_new(TAG, table)?), identity })
     }
 
     /// The port that this device stands for.

@@ -10,3 +10,4 @@ pub mod verifier;
 pub mod fabric;
 pub mod hca;
 pub mod ibal;
+pub mod scenario;

@@ -19,6 +19,9 @@ pub mod mdl;
 pub mod mutex;
 pub mod nbl;
 pub mod oid_request;
+// The lab is a std program, and the WDK's crate brings its own.
+#[cfg(all(target_os = "windows", not(feature = "wdk")))]
+mod panic;
 pub mod physical;
 pub mod pool;
 pub mod query_interface;

@@ -117,7 +117,7 @@ fn create(ndis: AdapterHandle, at: &Passive<'_>) -> Result<(Interface, PoolArc<A
             config,
             identity: *identity,
             pkey: pkey.full().get(),
-            log: Log::new(),
+            log: Log::try_new()?,
             statistics: Statistics::new(),
             filters: Filters::try_new()?,
             control: Mutex::try_new(Control::new())?,

@@ -4,12 +4,15 @@
 //! line is lost and counted. Lines that a peer on the fabric can cause are rate limited, and the next line that
 //! passes says how many were swallowed.
 
+use super::pool::{PoolBox, Tag};
+use super::status::Result;
 use super::time;
 use core::cell::UnsafeCell;
 use core::fmt::{self, Write as _};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use windows_kernel_sys as sys;
 
+const TAG: Tag = Tag::new(*b"IbLg");
 /// Bytes of a line, terminator included.
 const LINE: usize = 160;
 /// Lines that the ring keeps, for a debugger to look at after the fact.
@@ -40,7 +43,7 @@ impl Level {
     }
 }
 
-/// A line that is being written; always terminated.
+/// A line that is being written; always terminated. Zero bytes are an empty one.
 #[derive(Clone, Copy)]
 struct Line {
     bytes: [u8; LINE],
@@ -73,7 +76,8 @@ struct Ring {
 /// The log of one adapter.
 pub struct Log {
     busy: AtomicBool,
-    ring: UnsafeCell<Ring>,
+    /// In pool of its own: too large to pass over a kernel stack with the adapter.
+    ring: PoolBox<UnsafeCell<Ring>>,
     /// Lines lost because another processor was writing.
     lost: AtomicU32,
     /// Start of the period that [`Log::limited`] counts in, milliseconds since boot.
@@ -87,12 +91,6 @@ unsafe impl Sync for Log {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Log {}
 
-impl Default for Log {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log").field("lost", &self.lost).finish_non_exhaustive()
@@ -101,14 +99,16 @@ impl fmt::Debug for Log {
 
 impl Log {
     /// An empty log.
-    pub const fn new() -> Self {
-        Self {
+    pub fn try_new() -> Result<Self> {
+        // SAFETY: zero bytes are a ring of empty lines.
+        let ring = unsafe { PoolBox::try_init(TAG, |_| ())? };
+        Ok(Self {
             busy: AtomicBool::new(false),
-            ring: UnsafeCell::new(Ring { lines: [Line::EMPTY; RING], next: 0 }),
+            ring,
             lost: AtomicU32::new(0),
             period: AtomicU64::new(0),
             asked: AtomicU32::new(0),
-        }
+        })
     }
 
     /// Writes a line. The name of the adapter belongs at its head.

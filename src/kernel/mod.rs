@@ -21,7 +21,7 @@ pub mod nbl;
 pub mod oid_request;
 // The lab is a std program, and the WDK's crate brings its own.
 #[cfg(all(target_os = "windows", not(feature = "wdk")))]
-mod panic;
+mod runtime;
 pub mod physical;
 pub mod pool;
 pub mod query_interface;

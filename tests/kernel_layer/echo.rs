@@ -115,7 +115,7 @@ impl Echo {
                 answer,
                 link_said: AtomicBool::new(false),
                 dropped: AtomicU32::new(0),
-                log: Log::new(),
+                log: Log::try_new()?,
             },
         )?;
         assert!(echo.pool.set(pool).is_ok());

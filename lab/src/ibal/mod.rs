@@ -54,6 +54,8 @@ pub mod port_watch;
 mod query;
 mod sa;
 mod strings;
+#[cfg(test)]
+mod tests;
 pub mod transactions;
 mod verbs;
 mod worker;
@@ -230,30 +232,44 @@ impl Ibal {
                 let detail = format!("{handle} has no reference to drop");
                 verifier::violation(VERB_BAD_HANDLE, verb, detail)
             }
-            Ok(gone) => gone.into_iter().for_each(|gone| self.is_gone(gone)),
+            Ok(None) => {}
+            Ok(Some(gone)) => self.is_gone(&gone),
         }
     }
 
-    fn is_gone(&self, gone: Gone) {
-        let handle = gone.handle;
+    fn is_gone(&self, gone: &Gone) {
+        let (handle, parent, context) = (gone.handle, gone.parent, gone.context);
         self.machine.try_release(objects::ledger_kind(handle.kind), handle.to_raw() as usize);
         self.hca.note(Event::Destroyed(handle));
         let machine = u64::from(self.machine.id());
         self.machine.sim().trace(TraceEvent::text("ib destroyed", machine, handle.to_string()));
-        match gone.notice {
-            Notice::None => {}
-            Notice::Latch(latch) => latch.open(),
+        match &gone.notice {
+            Notice::None => self.release_parent(parent),
+            Notice::Latch(latch) => {
+                latch.open();
+                self.release_parent(parent);
+            }
             Notice::Callback(address) => {
+                let (address, machine) = (*address, self.machine.clone());
                 self.worker.queue(move || {
                     call_driver("destroy callback", PASSIVE_LEVEL, || {
                         // SAFETY: the driver gave this function to a destroy call, whose type says this signature.
                         let callback: unsafe extern "win64" fn(*mut std::ffi::c_void) =
                             unsafe { std::mem::transmute(address) };
                         // SAFETY: as above, with the context of the object.
-                        unsafe { callback(std::ptr::with_exposed_provenance_mut(gone.context)) };
+                        unsafe { callback(std::ptr::with_exposed_provenance_mut(context)) };
                     });
+                    if let Some(ibal) = Self::of(&machine) {
+                        ibal.release_parent(parent);
+                    }
                 });
             }
+        }
+    }
+
+    fn release_parent(&self, parent: Option<Handle>) {
+        if let Some(parent) = parent {
+            self.release(parent, "destroy");
         }
     }
 

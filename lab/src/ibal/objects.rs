@@ -98,6 +98,8 @@ pub enum NotNow {
 pub struct Gone {
     /// Its handle.
     pub handle: Handle,
+    /// The object that it held a reference of.
+    pub parent: Option<Handle>,
     /// Context of the driver.
     pub context: usize,
     /// How to tell.
@@ -185,33 +187,28 @@ impl Objects {
         }
     }
 
-    /// Drops a reference, and returns what went with the last one: the object, and above it those that only waited
-    /// for it.
+    /// Drops a reference. `Some`: it was the last one, and the object is out of the table. Whoever gets it tells the
+    /// destroyer first, and drops the reference of its parent after that, so that a parent goes after its children's
+    /// destroy callbacks.
     ///
     /// # Errors
     /// The last reference of an object that nobody destroys, or no object at all.
-    pub fn release(&self, handle: Handle) -> Result<Vec<Gone>, NoReference> {
+    pub fn release(&self, handle: Handle) -> Result<Option<Gone>, NoReference> {
         let mut table = write(&self.0);
         let entry = table.get_mut(&handle.serial).ok_or(NoReference)?;
         if entry.references == 1 && entry.going.is_none() {
             return Err(NoReference);
         }
-        let mut gone = Vec::new();
-        let mut next = Some(handle);
-        while let Some(handle) = next.take() {
-            let Some(entry) = table.get_mut(&handle.serial) else { break };
-            entry.references -= 1;
-            if entry.references > 0 {
-                break;
-            }
-            let Some(entry) = table.remove(&handle.serial) else { break };
-            gone.push(Gone {
-                handle,
-                context: entry.client.context,
-                notice: entry.going.unwrap_or(Notice::None),
-            });
-            next = entry.parent;
+        entry.references -= 1;
+        if entry.references > 0 {
+            return Ok(None);
         }
+        let gone = table.remove(&handle.serial).map(|entry| Gone {
+            handle,
+            parent: entry.parent,
+            context: entry.client.context,
+            notice: entry.going.unwrap_or(Notice::None),
+        });
         Ok(gone)
     }
 }

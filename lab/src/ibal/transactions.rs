@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::fabric::wire::mad::{
-    MAD_LEN, MadHeader, Method, RmppHeader, SA_DATA_LEN, SA_DATA_OFFSET, SaHeader, rmpp,
+    MAD_LEN, MadHeader, Method, RmppHeader, SA_DATA_LEN, SA_DATA_OFFSET, SaHeader, Status, rmpp,
 };
 
 /// A datagram.
@@ -133,7 +133,11 @@ impl Transactions {
 
     /// A datagram of the subnet administration class arrived.
     pub fn arrive(&mut self, mad: &Mad) -> Arrival {
-        let MadHeader { transaction_id: id, method, attribute, .. } = header(mad);
+        let MadHeader { transaction_id: id, method, attribute, status, .. } = header(mad);
+        // A responder that is busy has not answered: the request is sent again when its time is up (`al_mad.c`).
+        if status.0 & Status::BUSY.0 != 0 {
+            return Arrival::Unmatched;
+        }
         let Some(transaction) = self.waiting.get_mut(&id) else { return Arrival::Unmatched };
         let asked = header(&transaction.request);
         if method != asked.method.response() || attribute != asked.attribute {
@@ -305,6 +309,19 @@ mod tests {
         assert_eq!(answer[SA_DATA_OFFSET..][..200], [0xa; 200]);
         assert_eq!(answer[SA_DATA_OFFSET + 400..], [0xc; 8]);
         assert_eq!(header(&ack).method, Method::GET_TABLE);
+    }
+
+    /// `al_mad.c`: "busy" is no answer; the retry may get one.
+    #[test]
+    fn busy_is_no_answer() {
+        let mut t = Transactions::default();
+        let (id, _) = t.begin(request(Method::GET), 1);
+        let mut busy = answer(id, Method::GET_RESP);
+        let header = MadHeader { status: Status::BUSY, ..header(&busy) };
+        set_header(&mut busy, &header);
+        assert_eq!(t.arrive(&busy), Arrival::Unmatched);
+        assert!(matches!(t.expire(id, 1), Expiry::Resend { .. }));
+        assert!(matches!(t.arrive(&answer(id, Method::GET_RESP)), Arrival::Done { sent: 2, .. }));
     }
 
     /// A cancelled transaction takes no answer.

@@ -65,11 +65,12 @@ pub fn initialize(ndis: AdapterHandle, at: &mut Passive<'_>) -> Result<PoolArc<A
         (None, error.ndis())
     })?;
     let (interface, adapter) = adapter;
-    let result = equip(&adapter, &interface, at).and_then(|machinery| {
-        // The place is empty: it is filled here only.
-        let _ = adapter.machinery.set(machinery);
-        start(&adapter, at)
-    });
+    let result =
+        register(&adapter, at).and_then(|()| equip(&adapter, &interface, at)).and_then(|machinery| {
+            // The place is empty: it is filled here only.
+            let _ = adapter.machinery.set(machinery);
+            start(&adapter, at)
+        });
     match result {
         Ok(()) => Ok(adapter),
         Err((stage, error)) => {
@@ -130,6 +131,25 @@ fn create(ndis: AdapterHandle, at: &Passive<'_>) -> Result<(Interface, PoolArc<A
         },
     )?;
     Ok((interface, adapter))
+}
+
+/// The registration attributes: before anything else that NDIS is asked for
+/// (ndis/nf-ndis-ndismsetminiportattributes).
+fn register(adapter: &PoolArc<Adapter>, at: &Passive<'_>) -> Result<(), (Stage, Error)> {
+    adapter
+        .ndis
+        .set_registration(
+            Registration {
+                context: adapter.as_ptr().cast(),
+                flags: sys::NDIS_MINIPORT_ATTRIBUTES::HARDWARE_DEVICE
+                    | sys::NDIS_MINIPORT_ATTRIBUTES::BUS_MASTER
+                    | sys::NDIS_MINIPORT_ATTRIBUTES::SURPRISE_REMOVE_OK
+                    | sys::NDIS_MINIPORT_ATTRIBUTES::NO_HALT_ON_SUSPEND,
+                check_for_hang_seconds: CHECK_FOR_HANG_SECONDS,
+            },
+            at,
+        )
+        .map_err(|error| (Stage::Attributes, error))
 }
 
 /// Everything that calls the adapter back, or nothing.
@@ -255,18 +275,6 @@ fn start(adapter: &PoolArc<Adapter>, at: &mut Passive<'_>) -> Result<(), (Stage,
     let Some(machinery) = adapter.machinery() else { return Err((Stage::Adapter, Error::INVALID_STATE)) };
     let ndis = adapter.ndis;
     let attributes = |error| (Stage::Attributes, error);
-    ndis.set_registration(
-        Registration {
-            context: adapter.as_ptr().cast(),
-            flags: sys::NDIS_MINIPORT_ATTRIBUTES::HARDWARE_DEVICE
-                | sys::NDIS_MINIPORT_ATTRIBUTES::BUS_MASTER
-                | sys::NDIS_MINIPORT_ATTRIBUTES::SURPRISE_REMOVE_OK
-                | sys::NDIS_MINIPORT_ATTRIBUTES::NO_HALT_ON_SUSPEND,
-            check_for_hang_seconds: CHECK_FOR_HANG_SECONDS,
-        },
-        at,
-    )
-    .map_err(attributes)?;
     ndis.set_general(
         &General {
             mtu: adapter.config.payload_mtu,

@@ -32,7 +32,7 @@ mod worker;
 
 pub use init::initialize;
 pub(crate) use port::PortFacts;
-pub(crate) use resolver::{Directory, Routed, Whither};
+pub(crate) use resolver::{Directory, Peers, Routed};
 
 use crate::datapath::rx::Receiver;
 use crate::datapath::tx::Sender;

@@ -11,11 +11,12 @@ use crate::datapath::tx_ring::Route;
 use crate::ib::av::{Av, AvAttributes, Grh};
 use crate::ib::mcast::{GroupParameters, JoinError, JoinRequest, JoinState, Member, MembershipId};
 use crate::ib::query::{Destination, PathRecord, PathRequest, QueryError};
-use crate::ipoib::ethernet::EtherType;
+use crate::ipoib::mgid::Link;
 use crate::ipoib::mtu::Mtu;
 use crate::ipoib::rate::Rate;
 use crate::ipoib::scheme::Scheme;
-use crate::ipoib::{Gid, IpGroup, Lid, MacAddr, Mgid, PKey, Qpn};
+use crate::ipoib::translate::{self, Context, Up};
+use crate::ipoib::{Gid, HwAddr, IpGroup, Lid, MacAddr, Mgid, PKey, Qpn};
 use crate::kernel::arc::PoolArc;
 use crate::kernel::irql::{Dispatch, Passive};
 use crate::kernel::log::Level;
@@ -42,15 +43,12 @@ pub(super) const BROADCAST: u64 = u64::MAX;
 /// The directory of peers, as this driver instantiates it: a membership is a token.
 pub(crate) type Directory = peers::Directory<PoolArc<SetOnce<Av>>, u64, SendBuffer, Pool>;
 
-/// Where a frame goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whither {
-    /// To one station.
-    Station(MacAddr),
-    /// To every station.
-    Everybody,
-    /// To a group.
-    Group(IpGroup),
+/// The directory, and this adapter as translation must know it.
+pub(crate) struct Peers {
+    /// Who is out there.
+    pub directory: Directory,
+    /// Known once the port was active.
+    pub context: Option<Context>,
 }
 
 /// What became of a frame.
@@ -106,7 +104,7 @@ impl<T: Copy> Tickets<T> {
 
 /// Everything about peers.
 pub(crate) struct Resolver {
-    directory: SpinLock<Directory>,
+    peers: SpinLock<Peers>,
     queries: Tickets<Ticket>,
     memberships: Tickets<Membership>,
     local: SpinLock<Port>,
@@ -139,7 +137,7 @@ impl Resolver {
         };
         let directory = Directory::new(&Pool, limits).map_err(|_| crate::kernel::status::Error::RESOURCES)?;
         Ok(Self {
-            directory: SpinLock::new(directory),
+            peers: SpinLock::new(Peers { directory, context: None }),
             queries: Tickets::try_new(QUERIES)?,
             memberships: Tickets::try_new(GROUPS)?,
             local: SpinLock::new(Port::default()),
@@ -148,29 +146,31 @@ impl Resolver {
         })
     }
 
-    /// Has `f` work on the directory, with its lock held.
-    pub(crate) fn with_directory<R>(
-        &self,
-        at: Dispatch<'_>,
-        f: impl FnOnce(&mut Directory, Dispatch<'_>) -> R,
-    ) -> R {
-        let mut guard = self.directory.lock_at(at);
-        let (directory, at) = guard.parts();
-        f(directory, at)
+    /// Has `f` work with what is known of peers, with the lock held.
+    pub(crate) fn with_peers<R>(&self, at: Dispatch<'_>, f: impl FnOnce(&Peers, Dispatch<'_>) -> R) -> R {
+        let mut guard = self.peers.lock_at(at);
+        let (peers, at) = guard.parts();
+        f(peers, at)
     }
 
     /// Whether the worker has something to do here.
     pub(crate) fn has_work(&self, at: Dispatch<'_>) -> bool {
-        self.directory.lock_at(at).has_work()
+        self.peers.lock_at(at).directory.has_work()
     }
 
     /// Sends a frame on its way.
-    pub(crate) fn route(&self, whither: Whither, buffer: SendBuffer, now: Time, at: Dispatch<'_>) -> Routed {
-        let mut directory = self.directory.lock_at(at);
-        let sent = match whither {
-            Whither::Station(mac) => directory.send(mac, buffer, now),
-            Whither::Everybody => directory.send_broadcast(buffer),
-            Whither::Group(group) => directory.send_group(group, buffer, now),
+    pub(crate) fn route(
+        &self,
+        destination: translate::Destination,
+        buffer: SendBuffer,
+        now: Time,
+        at: Dispatch<'_>,
+    ) -> Routed {
+        let mut peers = self.peers.lock_at(at);
+        let sent = match destination {
+            translate::Destination::Station(mac) => peers.directory.send(mac, buffer, now),
+            translate::Destination::Broadcast => peers.directory.send_broadcast(buffer),
+            translate::Destination::Group(group) => peers.directory.send_group(group, buffer, now),
         };
         match sent {
             Sent::Ready(buffer, route) => Routed::Ready(buffer, keep(route)),
@@ -181,7 +181,7 @@ impl Resolver {
 
     /// A send is over, or was never posted.
     pub(crate) fn release(&self, lease: AvRef, at: Dispatch<'_>) {
-        self.directory.lock_at(at).release(lease);
+        self.peers.lock_at(at).directory.release(lease);
     }
 
     /// Moves the frames that wait with their peers and are meant to `into`.
@@ -191,21 +191,28 @@ impl Resolver {
         into: &mut SendQueue,
         at: Dispatch<'_>,
     ) {
-        self.directory.lock_at(at).cancel(is_meant, |buffer| into.push_back(buffer));
+        self.peers.lock_at(at).directory.cancel(is_meant, |buffer| into.push_back(buffer));
     }
 
-    /// Learns from a received frame, and translates it in place. Answers the sender's Ethernet address and the new
-    /// length of the payload.
+    /// The host says which groups it joined or left.
+    pub(crate) fn reported(&self, changes: &[(IpGroup, bool)], now: Time, at: Dispatch<'_>) {
+        let mut peers = self.peers.lock_at(at);
+        for &(group, joined) in changes {
+            peers.directory.reported(group, joined, now);
+        }
+    }
+
+    /// Learns from a received packet, and translates it in place. Answers the sender's Ethernet address and the
+    /// packet's new length.
     pub(crate) fn receive(
         &self,
+        plan: Up,
         source: &Source,
-        ethertype: EtherType,
-        payload: &mut [u8],
+        packet: &mut [u8],
         now: Time,
         at: Dispatch<'_>,
     ) -> core::result::Result<(MacAddr, usize), Drop> {
-        let mut directory = self.directory.lock_at(at);
-        translation::up(&mut directory, source, ethertype, payload, self.mac, now)
+        translation::up(&mut self.peers.lock_at(at), plan, source, packet, now)
     }
 
     /// What is known of the port changed.
@@ -219,12 +226,19 @@ impl Resolver {
             lid: Lid::new(port.lid),
             lmc: port.lmc,
         };
-        self.directory.lock(at).set_port(local);
+        let broadcast = Mgid::broadcast(Link::new(PKey::new(port.pkey))).gid();
+        let mut peers = self.peers.lock(at);
+        peers.directory.set_port(local);
+        peers.context = Some(Context {
+            mac: self.mac,
+            address: HwAddr::new(self.qpn, local.gid),
+            broadcast: Some(HwAddr::new(Qpn::MULTICAST, broadcast)),
+        });
     }
 
     /// Paths are asked for anew when they are used next.
     pub(super) fn revalidate(&self, at: &mut Passive<'_>) {
-        self.directory.lock(at).revalidate();
+        self.peers.lock(at).directory.revalidate();
     }
 
     /// The broadcast group is joined: the other groups can be, too.
@@ -232,17 +246,17 @@ impl Resolver {
         let (Some(mgid), Some(record)) = (Mgid::parse(Gid::new(member.mgid)), record(member)) else {
             return false;
         };
-        self.directory.lock(at).set_broadcast(mgid, record, now()).is_ok()
+        self.peers.lock(at).directory.set_broadcast(mgid, record, now()).is_ok()
     }
 
     /// The link is down: no group is left.
     pub(super) fn clear_broadcast(&self, at: &mut Passive<'_>) {
-        self.directory.lock(at).clear_broadcast(now());
+        self.peers.lock(at).directory.clear_broadcast(now());
     }
 
     /// The subnet administrator has forgotten us.
     pub(super) fn rejoin(&self, at: &mut Passive<'_>) {
-        self.directory.lock(at).rejoin(now());
+        self.peers.lock(at).directory.rejoin(now());
     }
 
     /// Takes over what NDIS wants to receive.
@@ -256,9 +270,9 @@ impl Resolver {
             }
         });
         let all = adapter.filters.wants_all_multicast();
-        let mut directory = self.directory.lock(at);
-        directory.set_multicast_list(list.get(..count).unwrap_or_default(), now());
-        directory.set_all_multicast(all, now());
+        let mut peers = self.peers.lock(at);
+        peers.directory.set_multicast_list(list.get(..count).unwrap_or_default(), now());
+        peers.directory.set_all_multicast(all, now());
     }
 
     /// IBAL answered a path query.
@@ -277,7 +291,7 @@ impl Resolver {
                 QueryError::TimedOut | QueryError::Cancelled | QueryError::Refused(_) | QueryError::Failed(_),
             ) => Err(Failure::NoAnswer),
         };
-        self.directory.lock_at(at).path_answered(ticket, answer, now());
+        self.peers.lock_at(at).directory.path_answered(ticket, answer, now());
     }
 
     /// A join ended.
@@ -291,35 +305,36 @@ impl Resolver {
         let membership =
             if outcome.is_ok() { self.memberships.get(token, at) } else { self.memberships.take(token, at) };
         let ticket = membership?.ticket;
-        self.directory.lock_at(at).joined(ticket, outcome, now())
+        self.peers.lock_at(at).directory.joined(ticket, outcome, now())
     }
 
     /// A leave ended.
     pub(super) fn left(&self, token: u64, at: Dispatch<'_>) {
         if let Some(membership) = self.memberships.take(token, at) {
-            self.directory.lock_at(at).left(membership.ticket, now());
+            self.peers.lock_at(at).directory.left(membership.ticket, now());
         }
     }
 
     /// Does what the directory wants done, and sends what can be sent by now.
     pub(super) fn serve(&self, adapter: &Adapter, machinery: &Machinery, at: &mut Passive<'_>) {
         let now = now();
-        self.directory.lock(at).tick(now);
+        self.peers.lock(at).directory.tick(now);
         self.grow(adapter, at);
         loop {
-            let work = self.directory.lock(at).next_work(now);
+            let work = self.peers.lock(at).directory.next_work(now);
             match work {
                 Some(work) => self.carry_out(adapter, machinery, work, at),
                 None => break,
             }
         }
         loop {
-            let ready = self.directory.lock(at).next_ready().map(|(buffer, route)| (buffer, keep(route)));
+            let ready =
+                self.peers.lock(at).directory.next_ready().map(|(buffer, route)| (buffer, keep(route)));
             let Some((buffer, route)) = ready else { break };
             at.raised(|at| machinery.sender.resume(adapter, machinery, buffer, route, at));
         }
         loop {
-            let refused = self.directory.lock(at).next_refused();
+            let refused = self.peers.lock(at).directory.next_refused();
             let Some((buffer, refusal)) = refused else { break };
             at.raised(|at| machinery.sender.give_up(adapter, machinery, buffer, refusal, at));
         }
@@ -327,10 +342,10 @@ impl Resolver {
 
     /// Gives tables that are nearly full more memory, allocated without the lock.
     fn grow(&self, adapter: &Adapter, at: &mut Passive<'_>) {
-        let wanted = self.directory.lock(at).wants_room();
+        let wanted = self.peers.lock(at).directory.wants_room();
         if let Some(wanted) = wanted {
             match Growth::prepare(&Pool, wanted) {
-                Ok(growth) => self.directory.lock(at).install(growth),
+                Ok(growth) => self.peers.lock(at).directory.install(growth),
                 Err(_) => {
                     adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"));
                 }
@@ -349,7 +364,7 @@ impl Resolver {
             Work::QueryPath { ticket, target } => self.query(adapter, machinery, ticket, target, at),
             Work::CreateAv { ticket, path } => {
                 let made = self.create_av(adapter, machinery, &path, at);
-                let unwanted = self.directory.lock(at).av_created(ticket, made.ok_or(()), now());
+                let unwanted = self.peers.lock(at).directory.av_created(ticket, made.ok_or(()), now());
                 if let Some(av) = unwanted {
                     destroy(&av, at);
                 }
@@ -389,7 +404,7 @@ impl Resolver {
             if let Some(token) = token {
                 at.raised(|at| self.queries.take(token, at));
             }
-            self.directory.lock(at).path_answered(ticket, Err(Failure::NoAnswer), now());
+            self.peers.lock(at).directory.path_answered(ticket, Err(Failure::NoAnswer), now());
         }
     }
 
@@ -466,7 +481,7 @@ impl Resolver {
                     at.raised(|at| self.memberships.take(token, at));
                 }
                 // Nothing was joined that could be left over.
-                let _ = self.directory.lock(at).joined(ticket, Err(()), now());
+                let _ = self.peers.lock(at).directory.joined(ticket, Err(()), now());
             }
         }
     }
@@ -494,26 +509,26 @@ impl Resolver {
     /// Destroys every address handle, when nothing is sent, asked or joined any more.
     pub(super) fn destroy_handles(&self, at: &mut Passive<'_>) {
         {
-            let mut directory = self.directory.lock(at);
-            directory.clear_broadcast(now());
-            directory.forget_peers();
+            let mut peers = self.peers.lock(at);
+            peers.directory.clear_broadcast(now());
+            peers.directory.forget_peers();
         }
         loop {
-            let work = self.directory.lock(at).next_work(now());
+            let work = self.peers.lock(at).directory.next_work(now());
             match work {
                 None => return,
                 Some(Work::DestroyAv(av)) => destroy(&av, at),
                 // Refused: there is nothing to do it with any more.
                 Some(Work::QueryPath { ticket, .. }) => {
-                    self.directory.lock(at).path_answered(ticket, Err(Failure::NoAnswer), now());
+                    self.peers.lock(at).directory.path_answered(ticket, Err(Failure::NoAnswer), now());
                 }
                 Some(Work::CreateAv { ticket, .. }) => {
-                    let _ = self.directory.lock(at).av_created(ticket, Err(()), now());
+                    let _ = self.peers.lock(at).directory.av_created(ticket, Err(()), now());
                 }
                 Some(Work::Join { ticket, .. }) => {
-                    let _ = self.directory.lock(at).joined(ticket, Err(()), now());
+                    let _ = self.peers.lock(at).directory.joined(ticket, Err(()), now());
                 }
-                Some(Work::Leave { ticket, .. }) => self.directory.lock(at).left(ticket, now()),
+                Some(Work::Leave { ticket, .. }) => self.peers.lock(at).directory.left(ticket, now()),
             }
         }
     }

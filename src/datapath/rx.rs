@@ -9,6 +9,7 @@ use crate::ib::wc::Received;
 use crate::ipoib::encap::{self, ETHERNET_OFFSET, GRH_LEN, HEADER_LEN, PAYLOAD_OFFSET};
 use crate::ipoib::ethernet;
 use crate::ipoib::grh::Grh;
+use crate::ipoib::translate::{Refused, Up};
 use crate::ipoib::{Lid, MacAddr, Mgid, Qpn};
 use crate::kernel::event::{Event, Kind};
 use crate::kernel::gate::Gate;
@@ -226,14 +227,15 @@ impl Receiver {
     ) -> core::result::Result<(Cast, usize), Option<Drop>> {
         let total = received.length as usize;
         let bytes = buffer.bytes_mut().get_mut(..total).ok_or(Some(Drop::ReceiveTooLong))?;
-        let (grh, rest) = bytes.split_first_chunk_mut::<GRH_LEN>().ok_or(Some(Drop::ReceiveTooShort))?;
-        let (header, payload) =
-            rest.split_first_chunk_mut::<HEADER_LEN>().ok_or(Some(Drop::ReceiveTooShort))?;
-        let header = encap::Header::from_bytes(header);
-        if !header.ethertype.is_carried() {
-            return Err(Some(Drop::ReceiveEthertype));
-        }
+        let (grh, payload) = bytes.split_first_chunk_mut::<GRH_LEN>().ok_or(Some(Drop::ReceiveTooShort))?;
         let grh = if received.has_grh { Some(Grh::parse(grh).ok_or(Some(Drop::ReceiveGrh))?) } else { None };
+        let plan = Up::new(payload).map_err(|refused| {
+            Some(match refused {
+                Refused::TooShort | Refused::NoGroup => Drop::ReceiveTooShort,
+                Refused::TooLong => Drop::ReceiveTooLong,
+                Refused::EtherType => Drop::ReceiveEthertype,
+            })
+        })?;
         let source = Source {
             qpn: Qpn::new(received.remote_qpn).ok_or(Some(Drop::ReceiveSource))?,
             lid: Lid::new(received.remote_lid),
@@ -247,14 +249,16 @@ impl Receiver {
             Some(grh) if grh.destination.is_multicast() => {
                 Mgid::parse(grh.destination).ok_or(Some(Drop::ReceiveGrh))?.to_mac()
             }
+            // The HCA takes only what is for this port.
             _ => self.current,
         };
         if !adapter.filters.wants(destination, self.current, at) {
             return Err(Some(Drop::ReceiveFiltered));
         }
         let now = Time::from_uptime(crate::kernel::time::now());
-        let (sender, length) = machinery.resolver.receive(&source, header.ethertype, payload, now, at)?;
-        let frame = ethernet::Header { destination, source: sender, ethertype: header.ethertype };
+        let packet = payload.get_mut(HEADER_LEN..).ok_or(Some(Drop::ReceiveTooShort))?;
+        let (sender, length) = machinery.resolver.receive(plan, &source, packet, now, at)?;
+        let frame = ethernet::Header { destination, source: sender, ethertype: plan.ethertype };
         let length = ethernet::Header::LEN + length;
         let written = encap::write_ethernet(buffer.bytes_mut(), &frame).is_some()
             && buffer.set_frame(ETHERNET_OFFSET, length, Verified::default());

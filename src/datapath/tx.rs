@@ -144,9 +144,9 @@ impl Sender {
         self.mtu.store(mtu, Ordering::Relaxed);
     }
 
-    /// The largest frame.
-    pub(super) fn max_frame(&self) -> usize {
-        self.mtu.load(Ordering::Relaxed) + ethernet::Header::LEN
+    /// The largest IP packet.
+    pub(super) fn ip_mtu(&self) -> usize {
+        self.mtu.load(Ordering::Relaxed)
     }
 
     /// The QP takes sends.

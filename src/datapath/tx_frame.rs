@@ -6,16 +6,17 @@
 //! ```
 //! A [`Visit`] is one stay in the driver: it collects the lists that become complete and gives them back together.
 //!
-//! Lock order: the directory of peers, then the ring, for rewriting into a slot's memory. Elsewhere no two are held
+//! Lock order: peers, then the ring, for rewriting into a slot's memory. Elsewhere no two are held
 //! at once.
 
-use super::translation::{Plan, plan_of, rewrite};
+use super::translation::{listen, plan_of, rewrite};
 use super::tx::Sender;
 use super::tx_ring::{Claim, Finished, HEADER, Outcome, Route};
 use crate::adapter::jobs::Jobs;
 use crate::adapter::stats::{Cast, Drop};
 use crate::adapter::{Adapter, Machinery, Routed};
-use crate::ipoib::{MacAddr, encap, ethernet};
+use crate::ipoib::translate::{Down, Kind};
+use crate::ipoib::{MacAddr, ethernet};
 use crate::kernel::irql::Dispatch;
 use crate::kernel::nbl::{SendBuffer, SendChain, SendNbl};
 use crate::kernel::sg::MappedBuffer;
@@ -93,10 +94,6 @@ impl<'a> Visit<'a> {
             self.refuse(buffer, sys::NDIS_STATUS_MEDIA_DISCONNECTED, Drop::SendNotReady);
             return;
         }
-        if buffer.data_length() > self.sender.max_frame() {
-            self.refuse(buffer, sys::NDIS_STATUS_INVALID_LENGTH, Drop::SendTooLong);
-            return;
-        }
         let claim = if self.sender.must_wait() { None } else { self.sender.ring.claim(self.at) };
         match claim {
             Some(claim) => self.dispatch(buffer, claim),
@@ -106,7 +103,7 @@ impl<'a> Visit<'a> {
 
     /// A frame with its slot: finds its way, and posts it or has it mapped.
     pub(super) fn dispatch(&mut self, buffer: SendBuffer, claim: Claim) {
-        let plan = match plan_of(&buffer) {
+        let plan = match plan_of(&buffer, self.sender.ip_mtu()) {
             Ok(plan) => plan,
             Err(cause) => {
                 self.sender.ring.unclaim(claim, self.at);
@@ -114,6 +111,9 @@ impl<'a> Visit<'a> {
                 return;
             }
         };
+        if matches!(plan.kind, Kind::Igmp { .. } | Kind::Mld { .. }) {
+            listen(&plan, &buffer, |changes| self.machinery.resolver.reported(changes, self.now, self.at));
+        }
         match self.machinery.resolver.route(plan.destination, buffer, self.now, self.at) {
             Routed::Ready(buffer, route) => self.launch(buffer, claim, route, &plan),
             Routed::Queued => self.sender.ring.unclaim(claim, self.at),
@@ -126,7 +126,7 @@ impl<'a> Visit<'a> {
 
     /// A frame that waited with its peer, and can be sent by now.
     pub(super) fn resume(&mut self, buffer: SendBuffer, route: Route) {
-        match (self.sender.ring.claim(self.at), plan_of(&buffer)) {
+        match (self.sender.ring.claim(self.at), plan_of(&buffer, self.sender.ip_mtu())) {
             (Some(claim), Ok(plan)) => self.launch(buffer, claim, route, &plan),
             (claim, plan) => {
                 self.machinery.resolver.release(route.lease, self.at);
@@ -142,12 +142,12 @@ impl<'a> Visit<'a> {
     }
 
     /// Posts a frame that has slot and route: rewritten into the slot, or read where it lies.
-    fn launch(&mut self, buffer: SendBuffer, claim: Claim, route: Route, plan: &Plan) {
-        if plan.rewrite {
+    fn launch(&mut self, buffer: SendBuffer, claim: Claim, route: Route, plan: &Down) {
+        if plan.kind.is_rewritten() {
             self.post_rewritten(buffer, claim, route, plan);
             return;
         }
-        let header = encap::Header { ethertype: plan.ethertype }.to_bytes();
+        let header = plan.header();
         let Claim { slot, storage } = claim;
         self.sender.ring.plan(slot, route, header, self.at);
         if let Err((buffer, storage, _)) = self.machinery.dma.map(buffer, storage, slot, self.at)
@@ -185,7 +185,7 @@ impl<'a> Visit<'a> {
         let payload = buffer.data_length().saturating_sub(SKIP);
         let copied = self.sender.ring.write(
             &claim,
-            |memory| {
+            |memory, _| {
                 let (place, rest) = memory.split_first_chunk_mut::<HEADER>()?;
                 *place = header;
                 let rest = rest.get_mut(..payload)?;
@@ -197,10 +197,10 @@ impl<'a> Visit<'a> {
     }
 
     /// Posts what was made of a frame in its slot: an ARP, Neighbor Discovery or DHCP packet as IPoIB has it.
-    fn post_rewritten(&mut self, buffer: SendBuffer, claim: Claim, route: Route, plan: &Plan) {
+    fn post_rewritten(&mut self, buffer: SendBuffer, claim: Claim, route: Route, plan: &Down) {
         let ring = &self.sender.ring;
-        let written = self.machinery.resolver.with_directory(self.at, |directory, at| {
-            ring.write(&claim, |memory| rewrite(plan, &buffer, directory, memory), at)
+        let written = self.machinery.resolver.with_peers(self.at, |peers, at| {
+            ring.write(&claim, |memory, scratch| rewrite(plan, &buffer, peers, memory, scratch), at)
         });
         self.post_copy(buffer, claim, route, written.unwrap_or(Err(Drop::SendMalformed)));
     }

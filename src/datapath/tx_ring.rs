@@ -78,6 +78,8 @@ struct State {
     /// Slots that are not claimed.
     free: PoolVec<u16>,
     memory: DmaBuffer,
+    /// For a frame that must be seen whole and lies in pieces.
+    scratch: PoolVec<u8>,
     posted: usize,
     /// Whether the QP takes sends.
     posting: bool,
@@ -141,6 +143,8 @@ impl TxRing {
             })?,
             free: PoolVec::try_from_fn(TAG, count, |index| Ok(depth - 1 - index as u16))?,
             memory: DmaBuffer::try_new(TAG, count * slot_size)?,
+            // An Ethernet frame is longer than the packet it carries by more than IPoIB's header.
+            scratch: PoolVec::try_from_fn(TAG, slot_size + 16, |_| Ok(0))?,
             posted: 0,
             posting: false,
         };
@@ -202,12 +206,19 @@ impl TxRing {
         self.slot_size
     }
 
-    /// Has `write` put a packet into the memory of a claimed slot and say its length.
-    pub fn write<R>(&self, claim: &Claim, write: impl FnOnce(&mut [u8]) -> R, at: Dispatch<'_>) -> Option<R> {
+    /// Has `write` put a packet into the memory of a claimed slot, which it is given together with scratch memory of
+    /// the same size.
+    pub fn write<R>(
+        &self,
+        claim: &Claim,
+        write: impl FnOnce(&mut [u8], &mut [u8]) -> R,
+        at: Dispatch<'_>,
+    ) -> Option<R> {
         let mut state = self.state.lock_at(at);
+        let state = &mut *state;
         let start = claim.slot.checked_mul(self.slot_size)?;
         let memory = state.memory.bytes_mut().get_mut(start..start.checked_add(self.slot_size)?)?;
-        Some(write(memory))
+        Some(write(memory, &mut state.scratch))
     }
 
     /// Posts the first `length` bytes of the slot's memory, on behalf of `buffer`. On failure nothing is posted and

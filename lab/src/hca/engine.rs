@@ -125,7 +125,9 @@ impl Hca {
 
     /// Sends one request and completes it.
     fn send_one(self: &Arc<Self>, qp: &Arc<Qp>, epoch: u32, request: &SendRequest) {
+        let injected = qp.send().inject.take();
         let outcome = match qp.service {
+            _ if injected.is_some() => injected.map_or(Ok(0), Err),
             Service::Ud => self.send_datagram(qp, request),
             Service::Rc => Err(Status::LocalOperation),
         };

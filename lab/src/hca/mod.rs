@@ -35,6 +35,7 @@ pub mod av;
 pub mod cq;
 mod engine;
 pub mod handle;
+mod inject;
 pub mod listener;
 pub mod log;
 pub mod mem;

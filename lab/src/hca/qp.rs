@@ -137,6 +137,8 @@ pub struct SendQueue {
     pub psn: u32,
     /// Has the engine an event to come back to this queue?
     pub scheduled: bool,
+    /// How the next send is to end, if a test said so.
+    pub inject: Option<Status>,
     /// No packet before this time (static rate control).
     pub not_before: u64,
     /// Life of the queue pair, as in [`Attrs::epoch`].

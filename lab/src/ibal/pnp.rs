@@ -19,6 +19,9 @@ use crate::kernel::irql::PASSIVE_LEVEL;
 use crate::sim::Lock;
 use crate::verifier::call_driver;
 
+/// What attributes become after the callback that they were made for: a client that kept a pointer reads this.
+const POISON: u64 = 0xdddd_dddd_dddd_dddd;
+
 /// A client's registration.
 pub struct Registration {
     /// Its handle.
@@ -282,6 +285,7 @@ impl Ibal {
         };
         let status =
             self.call_client(registration, callback_name(event), name(event), (&raw mut record).cast());
+        attributes.fill(POISON);
         registration.keep_context(guid, status, record.pnp_rec.context as usize);
     }
 
@@ -296,6 +300,7 @@ impl Ibal {
         };
         let (callback, name) = if add { ("PnP CA_ADD", "CA_ADD") } else { ("PnP CA_REMOVE", "CA_REMOVE") };
         let status = self.call_client(registration, callback, name, (&raw mut record).cast());
+        attributes.fill(POISON);
         registration.keep_context(guid, status, record.pnp_rec.context as usize);
     }
 

@@ -517,6 +517,118 @@ fn every_leave_sends_its_delete() {
     }
 }
 
+/// §10.9.3: a queue pair takes packets of its own partition only, though its port is in others.
+#[test]
+fn a_queue_pair_stays_in_its_partition() {
+    let bench = bench(2);
+    let (to, _) = receiver(&bench, 1, 1, 100);
+    let port = bench.hosts[0].port;
+    // A second partition for the sender, with which it sends; the receiver's port is in both, its queue pair is not.
+    for port in [port, bench.hosts[1].port] {
+        let table = Some(vec![PKey::DEFAULT, PKey(0x8001)]);
+        bench.net.with(|fabric, now| fabric.set_pkey_table(now, port, table));
+    }
+    bench.drive(0, |_| sleep(500 * MILLISECOND));
+    let (lid, qpn) = (bench.hosts[1].lid(), to.qpn);
+    bench.drive(0, move |host| {
+        let port = Port::open(host);
+        let init = ib_qp_mod_init {
+            primary_port: 1,
+            qkey: ib_net32_t::new(QKEY),
+            pkey_index: 1,
+            ..Default::default()
+        };
+        ok(port
+            .modify(&ib_qp_mod_t { req_state: ib_qp_state_t::IB_QPS_INIT, state: ib_qp_mod_state { init } }));
+        ok(port.to_rtr());
+        ok(port.to_rts(ib_qp_mod_rts::default()));
+        ok(port.post_send(1, &Buffer::with(b"x"), port.av_to(lid), qpn, ib_send_opt_t::empty()));
+        port.wait(port.send_cq, 1);
+        sleep(MILLISECOND);
+        let none = ib_qp_mod_init { primary_port: 1, pkey_index: 200, ..init };
+        ok(port.to_plain(ib_qp_state_t::IB_QPS_RESET));
+        let state = ib_qp_mod_state { init: none };
+        let refused = port.modify(&ib_qp_mod_t { req_state: ib_qp_state_t::IB_QPS_INIT, state });
+        assert_eq!(refused, IB_INVALID_PKEY);
+    });
+    assert_eq!(bench.hosts[1].ibal.hca().ignored_packets()[&Ignored::PKey], 1);
+    assert_eq!(bench.net.port(bench.hosts[1].port).counters.pkey_violations, 1);
+}
+
+/// §4.1.3: with an LMC, the path bits of the address vector go into the source LID, those of the destination come out
+/// in the completion.
+#[test]
+fn path_bits_travel() {
+    let config =
+        FabricConfig { manager: ManagerConfig { lmc: 2, ..ManagerConfig::default() }, ..Default::default() };
+    let bench = Bench::with(2, SimConfig::seeded(5), &config, Limits::default());
+    let (to, _) = receiver(&bench, 1, 1, 100);
+    let from = sender(&bench, 0);
+    let (lid, qpn, own) = (bench.hosts[1].lid(), to.qpn, bench.hosts[0].lid());
+    bench.drive(0, move |_| {
+        let attr =
+            ib_av_attr_t { port_num: 1, dlid: ib_net16_t::new(lid + 3), path_bits: 2, ..Default::default() };
+        let av = from.create_av(&attr);
+        ok(from.post_send(1, &Buffer::with(b"x"), av, qpn, ib_send_opt_t::empty()));
+        from.wait(from.send_cq, 1);
+    });
+    bench.drive(1, move |_| {
+        let got = to.wait(to.recv_cq, 1);
+        assert_eq!((ud(&got[0]).remote_lid.get(), ud(&got[0]).path_bits), (own + 2, 3));
+    });
+}
+
+/// §9.11: a static rate below that of the link spaces the packets of a queue pair.
+#[test]
+fn a_static_rate_spaces_packets() {
+    let bench = bench(1);
+    let from = sender(&bench, 0);
+    let lid = bench.hosts[0].lid();
+    let took = |rate: u8| {
+        let from = from.clone();
+        bench.drive(0, move |_| {
+            let attr = ib_av_attr_t {
+                port_num: 1,
+                dlid: ib_net16_t::new(lid),
+                static_rate: rate,
+                ..Default::default()
+            };
+            let av = from.create_av(&attr);
+            let buffer = Buffer::new(2000);
+            let before = sim::current().unwrap().now();
+            for id in 0..10 {
+                ok(from.post_send(id, &buffer, av, 1000, ib_send_opt_t::empty()));
+            }
+            from.wait(from.send_cq, 10);
+            sim::current().unwrap().now() - before
+        })
+    };
+    // Ten packets of 2000 bytes at 2.5 Gb/s take 64 us at least, the gap behind the last one not counted.
+    assert!(took(IB_PATH_RECORD_RATE_2_5_GBS) > took(0) + 50_000);
+}
+
+/// Errors inside the adapter: a send that ends with an error of choice, and a queue pair that breaks.
+#[test]
+fn injected_errors() {
+    let bench = bench(1);
+    let (port, _) = receiver(&bench, 0, 2, 100);
+    let lid = bench.hosts[0].lid();
+    bench.drive(0, move |host| {
+        let av = port.av_to(lid);
+        let buffer = Buffer::with(b"x");
+        assert!(host.ibal.hca().fail_next_send(port.qpn, crate::hca::cq::Status::General));
+        ok(port.post_send(1, &buffer, av, port.qpn, ib_send_opt_t::empty()));
+        assert_eq!(port.wait(port.send_cq, 1)[0].status, IB_WCS_GENERAL_ERR);
+        assert_eq!(port.attributes().state, ib_qp_state_t::IB_QPS_SQERR);
+        ok(port.to_rts(ib_qp_mod_rts::default()));
+        assert!(host.ibal.hca().break_qp(port.qpn));
+        assert_eq!(port.wait(port.recv_cq, 2)[1].status, IB_WCS_WR_FLUSHED_ERR);
+        sleep(MILLISECOND);
+        assert_eq!(port.seen.lock().events, [IB_AE_QP_FATAL.0]);
+        assert!(!host.ibal.hca().break_qp(1));
+    });
+}
+
 /// What a query's callback saw.
 #[derive(Default)]
 struct Answers(Vec<(i32, u32, u8, Vec<u8>)>);

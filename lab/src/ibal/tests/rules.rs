@@ -7,7 +7,7 @@ use ibal_sys::*;
 use super::bench::*;
 use crate::hca::rules;
 use crate::kernel::irql::{self, DISPATCH_LEVEL, PASSIVE_LEVEL};
-use crate::sim::SimConfig;
+use crate::sim::{MILLISECOND, SimConfig, sleep};
 use crate::verifier::{Rule, call_driver};
 
 /// Runs a wrong driver and checks which rule it broke.
@@ -225,6 +225,23 @@ fn qp_memory_freed_before_the_post() {
         buffer.free();
         port.post_recv(1, &buffer)
     });
+}
+
+/// The adapter finds it too, when it comes to the request: memory that is not the driver's own goes unwatched.
+#[test]
+fn qp_memory_freed_under_the_adapter() {
+    let bench = Bench::new(1, SimConfig::seeded(11));
+    let lid = bench.hosts[0].lid();
+    let rule = bench.broken(move |host| {
+        let port = Port::open(host);
+        port.up();
+        let av = port.av_to(lid);
+        let at = host.machine.allocate_system(5000, *b"Test");
+        ok(port.post_send(1, &Buffer { at: at.cast(), length: 5000 - 4096 }, av, 2, ib_send_opt_t::empty()));
+        host.machine.free_system(at, *b"Test");
+        sleep(MILLISECOND);
+    });
+    assert_eq!(rule, rules::QP_MEMORY_FREED.name);
 }
 
 #[test]

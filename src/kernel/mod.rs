@@ -20,11 +20,11 @@ pub mod mutex;
 pub mod nbl;
 pub mod oid_request;
 // The lab is a std program, and the WDK's crate brings its own.
-#[cfg(all(target_os = "windows", not(feature = "wdk")))]
-mod runtime;
 pub mod physical;
 pub mod pool;
 pub mod query_interface;
+#[cfg(all(target_os = "windows", not(feature = "wdk")))]
+mod runtime;
 pub mod set_once;
 pub mod sg;
 pub mod spinlock;

@@ -1,5 +1,5 @@
-//! What is imported from `ndis.sys`. The page of each function is ndis/nf-ndis-<name in lower case> (nblapi/nf-nblapi-
-//! for NET_BUFFER functions); the IRQL is the page's.
+//! What is imported from `ndis.sys`. The page of a function is ndis/nf-ndis- with its name in lower case
+//! (nblapi/nf-nblapi- for those of NET_BUFFERs); the IRQL is the page's.
 
 use super::*;
 use crate::nt::{

@@ -1,5 +1,5 @@
-//! What is imported from `ntoskrnl.exe`. The page of each function is wdm/nf-wdm-<name in lower case>, or ntddk where
-//! noted; the IRQL is the page's.
+//! What is imported from `ntoskrnl.exe`. The page of a function is wdm/nf-wdm- with its name in lower case (ntddk/
+//! for driver object extensions); the IRQL is the page's.
 
 use super::*;
 

@@ -40,13 +40,24 @@ use crate::kernel::irql::{DISPATCH_LEVEL, PASSIVE_LEVEL};
 use crate::sim::{Lock, Nanos, SECOND, TraceEvent};
 use crate::verifier::call_driver;
 
+/// When the protocols return received buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// Before NdisMIndicateReceiveNetBufferLists returns.
+    AtOnce,
+    /// At once, from a DPC, or after up to this time, drawn for each indication, and not necessarily together.
+    Mixed(Nanos),
+    /// After this time.
+    After(Nanos),
+}
+
 /// How NDIS and the protocols above treat an adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct AdapterOptions {
     /// How frames are laid out in MDLs.
     pub fragmentation: Fragmentation,
-    /// Longest time a protocol keeps received buffers; each return is drawn from none to this.
-    pub hold_receives: Nanos,
+    /// When received buffers are returned.
+    pub returns: Returns,
     /// Scatter/gather lists built later than the call that asks for one, in parts of 65536.
     pub late_dma: u16,
     /// Whether NDIS resets an adapter that does not complete an OID request in two hang checks.
@@ -57,7 +68,7 @@ impl Default for AdapterOptions {
     fn default() -> Self {
         Self {
             fragmentation: Fragmentation::Seeded,
-            hold_receives: 50_000,
+            returns: Returns::Mixed(50_000),
             late_dma: 1 << 12,
             reset_on_slow_oid: true,
         }

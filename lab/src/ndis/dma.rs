@@ -113,7 +113,12 @@ impl ScatterGather {
         call_driver("MiniportProcessSGList", DISPATCH_LEVEL, || {
             // SAFETY: the handler the miniport registered, with a list that lives until it is freed.
             unsafe {
-                (self.process)(device, ptr::null_mut(), address as *mut SCATTER_GATHER_LIST, context as PVOID);
+                (self.process)(
+                    device,
+                    ptr::null_mut(),
+                    address as *mut SCATTER_GATHER_LIST,
+                    context as PVOID,
+                );
             };
         });
     }

@@ -37,7 +37,10 @@ mod timer;
 mod watchdog;
 mod work_item;
 
-pub use adapter::{Adapter, AdapterConfig, AdapterOptions};
+#[cfg(test)]
+mod tests;
+
+pub use adapter::{Adapter, AdapterConfig, AdapterOptions, Returns};
 pub use binding::Binding;
 pub use driver::{Driver, DriverConfig};
 pub use event_log::{EventLog, EventLogEntry};

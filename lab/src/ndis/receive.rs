@@ -8,7 +8,7 @@ use windows_kernel_sys::{
     NET_BUFFER_LIST,
 };
 
-use super::adapter::Core;
+use super::adapter::{Core, Returns};
 use super::call::{UP_TO_DISPATCH, dispatch_flag, entered, some_level};
 use super::filter::MacAddress;
 use super::handle;
@@ -18,7 +18,7 @@ use super::protocol::Frame;
 use super::rules::{self, broken};
 use crate::export;
 use crate::kernel::irql::DISPATCH_LEVEL;
-use crate::sim::Lock;
+use crate::sim::{Lock, Nanos};
 use crate::verifier::call_driver;
 
 /// Bytes of an Ethernet header.
@@ -133,33 +133,39 @@ impl Core {
         });
     }
 
-    /// Keeps lists for as long as some protocol would, then returns them: at once, from a DPC, or after a while, and
-    /// not necessarily together.
+    /// Keeps lists for as long as some protocol would, then returns them.
     fn keep(self: &Arc<Self>, mut lists: Vec<usize>) {
         let sim = self.machine.sim();
-        let hold = self.options.hold_receives;
+        let hold = match self.options.returns {
+            Returns::AtOnce => return self.give_back(&lists),
+            Returns::After(hold) => return self.give_back_after(hold, lists),
+            Returns::Mixed(hold) => hold,
+        };
         while !lists.is_empty() {
             let (how, part) = sim.rng(|rng| {
-                let how = if hold == 0 { 0 } else { rng.below(4) };
-                let part =
-                    if rng.chance(1 << 14) { 1 + rng.below(lists.len() as u64) } else { lists.len() as u64 };
-                (how, part as usize)
+                let all = lists.len() as u64;
+                let part = if rng.chance(1 << 14) { 1 + rng.below(all) } else { all };
+                (rng.below(4), part as usize)
             });
-            let rest = lists.split_off(part.min(lists.len()));
+            let rest = lists.split_off(part);
             let now = std::mem::replace(&mut lists, rest);
-            let core = Arc::clone(self);
             match how {
                 0 | 1 => self.give_back(&now),
-                2 => self.machine.queue_dpc("NDIS returns receives", move || core.give_back(&now)),
-                _ => {
-                    let delay = sim.rng(|rng| rng.below(hold + 1));
-                    sim.after(delay, "NDIS returns receives", move |_| {
-                        let machine = core.machine.clone();
-                        machine.queue_dpc("NDIS returns receives", move || core.give_back(&now));
-                    });
+                2 => {
+                    let core = Arc::clone(self);
+                    self.machine.queue_dpc("NDIS returns receives", move || core.give_back(&now));
                 }
+                _ => self.give_back_after(sim.rng(|rng| rng.below(hold + 1)), now),
             }
         }
+    }
+
+    fn give_back_after(self: &Arc<Self>, delay: Nanos, lists: Vec<usize>) {
+        let core = Arc::clone(self);
+        self.machine.sim().after(delay, "NDIS returns receives", move |_| {
+            let machine = core.machine.clone();
+            machine.queue_dpc("NDIS returns receives", move || core.give_back(&lists));
+        });
     }
 
     /// Calls MiniportReturnNetBufferLists.

@@ -48,8 +48,6 @@ crate::rules! {
         "ndis/nf-ndis-ndismsendnetbufferlistscomplete, remarks";
     NDIS_SEND_AFTER_PAUSE: "A send that arrives while pausing or paused is completed with NDIS_STATUS_PAUSED.",
         "ndis/nc-ndis-miniport_pause, remarks";
-    NDIS_SEND_NOT_CANCELLED: "MiniportCancelSend completes the queued sends with that cancel id with NDIS_STATUS_SEND_ABORTED.",
-        "ndis/nc-ndis-miniport_cancel_send, remarks";
     NDIS_RECEIVE_STATE: "Receives are indicated only while restarting, running or pausing.",
         "network/miniport-adapter-states-and-operations: Paused";
     NDIS_RECEIVE_TWICE: "A NET_BUFFER_LIST that was indicated is not touched until it is returned.",

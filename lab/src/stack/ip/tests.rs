@@ -14,7 +14,7 @@ const MTU: usize = 2044;
 
 struct Wire {
     now: Nanos,
-    hosts: [Engine; 2],
+    hosts: Vec<Engine>,
     next: [Option<Nanos>; 2],
     flying: Vec<(Nanos, usize, Vec<u8>)>,
     /// Drops the frames whose number this says.
@@ -38,7 +38,7 @@ impl Wire {
         };
         Self {
             now: 0,
-            hosts: [host(1), host(2)],
+            hosts: vec![host(1), host(2)],
             next: [Some(0); 2],
             flying: Vec::new(),
             drop: |_| false,

@@ -135,3 +135,42 @@ impl<A, M: Memory> AvPool<A, M> {
         Some(entry.handle)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Heap;
+    use super::*;
+
+    fn pool() -> AvPool<&'static str, Heap> {
+        let mut pool = AvPool::new(&Heap::plenty(), 512).unwrap();
+        pool.grow(AvPool::<&'static str, Heap>::prepare(&Heap::plenty()).unwrap());
+        pool
+    }
+
+    #[test]
+    fn a_doomed_handle_lives_until_its_last_send_is_over() {
+        let mut pool = pool();
+        let id = pool.insert("handle").unwrap();
+        let (first, handle) = pool.acquire(&id).unwrap();
+        assert_eq!(*handle, "handle");
+        let (second, _) = pool.acquire(&id).unwrap();
+        pool.doom(id);
+        assert!(!pool.release(first));
+        assert_eq!(pool.take_dead(), None, "a send is in flight");
+        assert!(pool.release(AvRef::from_raw(second.into_raw())));
+        assert_eq!(pool.take_dead(), Some("handle"));
+        assert_eq!((pool.take_dead(), pool.len()), (None, 0));
+    }
+
+    #[test]
+    fn an_unused_handle_dies_at_once_and_a_wanted_one_never() {
+        let mut pool = pool();
+        let (kept, unused) = (pool.insert("kept").unwrap(), pool.insert("unused").unwrap());
+        let (reference, _) = pool.acquire(&kept).unwrap();
+        assert!(!pool.release(reference));
+        pool.doom(unused);
+        assert!(pool.has_dead());
+        assert_eq!((pool.take_dead(), pool.take_dead()), (Some("unused"), None));
+        assert!(pool.acquire(&kept).is_some());
+    }
+}

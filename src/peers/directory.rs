@@ -495,3 +495,7 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         self.table.slots.get(self.table.find_mac(mac)?).map(|endpoint| endpoint.resolution)
     }
 }
+
+#[cfg(test)]
+#[path = "directory_tests.rs"]
+mod tests;

@@ -73,3 +73,28 @@ impl Fifo {
         Some(slot)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Heap;
+    use super::*;
+
+    #[test]
+    fn first_in_first_out_and_nobody_twice() {
+        let mut slab = Slab::<Hook, Heap>::new(&Heap::plenty(), 512).unwrap();
+        assert!(slab.grow(Slab::<Hook, Heap>::segment(&Heap::plenty()).unwrap()).is_ok());
+        for _ in 0..3 {
+            slab.insert(Hook::NEW).unwrap();
+        }
+        let hook: fn(&mut Hook) -> &mut Hook = |hook| hook;
+        let mut list = Fifo::NEW;
+        for slot in [2, 0, 2, 1, 99] {
+            list.push(&mut slab, hook, slot);
+        }
+        assert!(slab.get(2).unwrap().is_listed());
+        assert_eq!([(); 4].map(|()| list.pop(&mut slab, hook)), [Some(2), Some(0), Some(1), None]);
+        assert!(list.is_empty() && !slab.get(2).unwrap().is_listed());
+        list.push(&mut slab, hook, 1);
+        assert_eq!(list.pop(&mut slab, hook), Some(1));
+    }
+}

@@ -282,3 +282,112 @@ impl<J> Group<J> {
             && !self.ready.is_listed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: Policy = Policy { tries: 3, first_retry: 100, max_retry: 400, hold: 1000 };
+    const T0: Time = Time::from_millis(1_000);
+
+    fn run(membership: &mut Membership, events: &[(Event, Action, State)]) {
+        for &(event, action, state) in events {
+            assert_eq!(membership.step(event, T0, &POLICY), action, "{event:?}");
+            assert_eq!(membership.state, state, "{event:?}");
+        }
+    }
+
+    fn joined(role: Role) -> Membership {
+        let listening = role == Role::Full;
+        let mut membership = Membership { listening, sending: !listening, ..Membership::NEW };
+        run(
+            &mut membership,
+            &[
+                (Event::Settle, Action::Work, State::JoinDue(role)),
+                (Event::Taken, Action::Nothing, State::Joining(role)),
+                (Event::Joined, Action::Work, State::AvDue(role)),
+                (Event::Taken, Action::Nothing, State::CreatingAv(role)),
+                (Event::AvCreated, Action::Flush, State::Joined(role)),
+            ],
+        );
+        assert!(membership.is_open());
+        membership
+    }
+
+    const LEAVE: [(Event, Action, State); 2] =
+        [(Event::Settle, Action::Work, State::LeaveDue), (Event::Taken, Action::Nothing, State::Leaving)];
+
+    #[test]
+    fn who_listens_to_a_group_it_sends_to_leaves_and_joins_for_both() {
+        let mut membership = Membership { listening: true, ..joined(Role::SendOnly) };
+        run(&mut membership, &LEAVE);
+        run(&mut membership, &[(Event::Left, Action::Work, State::JoinDue(Role::Full))]);
+    }
+
+    #[test]
+    fn a_full_member_may_send_and_one_that_only_sends_no_more_leaves() {
+        let mut membership = Membership { sending: true, ..joined(Role::Full) };
+        run(&mut membership, &[(Event::Settle, Action::Nothing, State::Joined(Role::Full))]);
+        let mut membership = Membership { sending: false, ..joined(Role::SendOnly) };
+        run(&mut membership, &LEAVE);
+        run(&mut membership, &[(Event::Left, Action::Nothing, State::Out)]);
+    }
+
+    #[test]
+    fn a_membership_that_was_lost_is_had_anew() {
+        let mut membership = Membership { lost: true, ..joined(Role::Full) };
+        assert!(!membership.is_open());
+        run(&mut membership, &LEAVE);
+        run(&mut membership, &[(Event::Left, Action::Work, State::JoinDue(Role::Full))]);
+        assert!(!membership.lost);
+    }
+
+    #[test]
+    fn a_join_that_nobody_wants_any_more_is_left_again() {
+        let mut membership = Membership { listening: true, ..Membership::NEW };
+        membership.step(Event::Settle, T0, &POLICY);
+        membership.step(Event::Taken, T0, &POLICY);
+        membership.listening = false;
+        run(
+            &mut membership,
+            &[
+                (Event::Settle, Action::Nothing, State::Joining(Role::Full)),
+                (Event::Joined, Action::Work, State::LeaveDue),
+            ],
+        );
+    }
+
+    #[test]
+    fn failed_joins_are_retried_for_listeners_and_await_the_next_packet_for_senders() {
+        for (role, action, state) in [
+            (Role::Full, Action::Work, State::JoinDue(Role::Full)),
+            (Role::SendOnly, Action::Nothing, State::Out),
+        ] {
+            let listening = role == Role::Full;
+            let mut membership = Membership { listening, sending: !listening, ..Membership::NEW };
+            membership.step(Event::Settle, T0, &POLICY);
+            membership.step(Event::Taken, T0, &POLICY);
+            let retry = State::Retry(T0 + 100);
+            run(
+                &mut membership,
+                &[(Event::Failed, Action::Wait, retry), (Event::Tick, Action::Nothing, retry)],
+            );
+            assert_eq!(membership.step(Event::Tick, T0 + 100, &POLICY), action);
+            assert_eq!((membership.state, membership.failures), (state, 1), "patience grows all the same");
+        }
+    }
+
+    #[test]
+    fn a_handle_that_cannot_be_made_gives_the_membership_up_for_a_while() {
+        let mut membership =
+            Membership { state: State::CreatingAv(Role::Full), listening: true, ..Membership::NEW };
+        run(
+            &mut membership,
+            &[
+                (Event::Failed, Action::Work, State::LeaveDue),
+                (Event::Taken, Action::Nothing, State::Leaving),
+                (Event::Left, Action::Wait, State::Retry(T0 + 100)),
+            ],
+        );
+    }
+}

@@ -140,3 +140,86 @@ impl<M: Memory> Index<M> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::testing::Heap;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::vec::Vec;
+
+    fn index(segments: usize) -> Index<Heap> {
+        let mut index = Index::new(&Heap::plenty(), (segments * SEGMENT) as u32).unwrap();
+        for _ in 0..segments {
+            index.grow(Index::prepare(&Heap::plenty()).unwrap());
+        }
+        index
+    }
+
+    fn longest_chain(index: &Index<Heap>) -> usize {
+        let chain = |bucket| {
+            let mut slot = *index.heads.get(bucket).unwrap();
+            let mut length = 0;
+            while let Some(link) = index.links.get(slot) {
+                slot = link.next;
+                length += 1;
+            }
+            length
+        };
+        (0..index.buckets).map(chain).max().unwrap_or(0)
+    }
+
+    /// Cost independent of the number of peers: chains stay as short with 100,000 entries as with 1,000.
+    #[test]
+    fn chains_stay_short_however_many_entries_there_are() {
+        let mut index = index(200);
+        let hash = super::super::hash::HashKey::new(7);
+        let mut longest = Vec::new();
+        for slot in 0..100_000_u32 {
+            // Consecutive LIDs of one QPN: what a subnet really looks like.
+            index.insert(hash.one(u64::from(slot) << 8), slot);
+            if slot + 1 == 1_000 || slot + 1 == 100_000 {
+                longest.push(longest_chain(&index));
+            }
+        }
+        assert_eq!(index.len(), 100_000);
+        assert!(longest.iter().all(|&longest| longest <= 12), "{longest:?}");
+        for slot in 0..100_000_u32 {
+            assert_eq!(index.find(hash.one(u64::from(slot) << 8), |found| found == slot), Some(slot));
+        }
+    }
+
+    #[test]
+    fn an_index_without_memory_is_empty() {
+        let index = Index::<Heap>::new(&Heap::plenty(), 1000).unwrap();
+        assert_eq!(index.find(0, |_| true), None);
+    }
+
+    proptest! {
+        /// Against a map, with hashes that collide often.
+        #[test]
+        fn it_agrees_with_a_map(operations in prop::collection::vec((0_u32..1500, 0_u32..40, any::<bool>()), 0..3000)) {
+            let mut index = index(3);
+            let mut model: HashMap<u32, u32> = HashMap::new();
+            for (slot, hash, insert) in operations {
+                let hash = hash.wrapping_mul(0x9e37_79b9);
+                if insert && !model.contains_key(&slot) {
+                    index.insert(hash, slot);
+                    model.insert(slot, hash);
+                } else if !insert && model.contains_key(&slot) {
+                    prop_assert!(index.remove(slot));
+                    model.remove(&slot);
+                }
+                prop_assert_eq!(index.len() as usize, model.len());
+            }
+            for slot in 0..1500 {
+                for hash in (0..40_u32).map(|hash| hash.wrapping_mul(0x9e37_79b9)) {
+                    let expected = (model.get(&slot) == Some(&hash)).then_some(slot);
+                    prop_assert_eq!(index.find(hash, |found| found == slot), expected);
+                }
+            }
+        }
+    }
+}

@@ -126,3 +126,95 @@ impl<M: Memory> Listeners<M> {
 fn is_assumed_at_once(group: IpGroup) -> bool {
     group.is_unreported() || matches!(group, IpGroup::V6(_))
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::testing::Heap;
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    const T0: Time = Time::from_millis(10_000);
+
+    fn listeners() -> Listeners<Heap> {
+        Listeners::new(&Heap::plenty()).unwrap()
+    }
+
+    fn wanted(listeners: &Listeners<Heap>, now: Time) -> Vec<IpGroup> {
+        let mut wanted = BTreeSet::new();
+        listeners.each(now, |group| {
+            wanted.insert(group);
+        });
+        wanted.into_iter().collect()
+    }
+
+    const VIDEO: IpGroup = IpGroup::V4([239, 129, 2, 3]);
+    const TWIN: IpGroup = IpGroup::V4([224, 1, 2, 3]);
+
+    #[test]
+    fn a_report_says_which_group_an_address_stands_for() {
+        let mut listeners = listeners();
+        assert_eq!(VIDEO.to_mac(), TWIN.to_mac());
+        listeners.set_list(&[VIDEO.to_mac()], T0);
+        assert!(wanted(&listeners, T0).is_empty(), "no group before a report or the end of grace");
+        listeners.report(VIDEO, true);
+        assert_eq!(wanted(&listeners, T0 + 10 * GRACE), [VIDEO], "and the twin is never assumed");
+        listeners.report(TWIN, true);
+        assert_eq!(wanted(&listeners, T0), [TWIN, VIDEO]);
+        listeners.report(TWIN, false);
+        assert_eq!(wanted(&listeners, T0), [VIDEO]);
+        listeners.set_list(&[], T0);
+        assert!(wanted(&listeners, T0).is_empty(), "the list has the last word");
+    }
+
+    #[test]
+    fn without_a_report_the_likeliest_group_is_assumed_after_a_while() {
+        let mut listeners = listeners();
+        listeners.set_list(&[TWIN.to_mac()], T0);
+        assert_eq!(listeners.deadline(T0), Some(T0 + GRACE));
+        assert!(wanted(&listeners, T0).is_empty());
+        assert_eq!(wanted(&listeners, T0 + GRACE), [TWIN]);
+        assert_eq!(listeners.deadline(T0 + 3 * GRACE), None);
+    }
+
+    #[test]
+    fn groups_that_hosts_join_in_silence_are_assumed_at_once() {
+        let mut listeners = listeners();
+        let solicited = IpGroup::V6([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 1, 2, 3]);
+        let list = [IpGroup::ALL_HOSTS, IpGroup::ALL_NODES, solicited].map(IpGroup::to_mac);
+        listeners.set_list(&list, T0);
+        assert_eq!(wanted(&listeners, T0), [IpGroup::ALL_HOSTS, IpGroup::ALL_NODES, solicited]);
+        assert_eq!(listeners.deadline(T0), None);
+    }
+
+    #[test]
+    fn a_report_before_the_list_counts_once_the_list_comes() {
+        let mut listeners = listeners();
+        listeners.report(VIDEO, true);
+        assert!(wanted(&listeners, T0).is_empty());
+        listeners.set_list(&[VIDEO.to_mac()], T0);
+        assert_eq!(wanted(&listeners, T0 + 10 * GRACE), [VIDEO]);
+    }
+
+    #[test]
+    fn all_multicast_wants_whatever_is_reported() {
+        let mut listeners = listeners();
+        listeners.report(VIDEO, true);
+        listeners.set_all(true);
+        assert_eq!(wanted(&listeners, T0), [VIDEO]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let mut listeners = listeners();
+        let list: Vec<_> = (0..200).map(|last| MacAddr::new([0x33, 0x33, 0, 0, 0, last])).collect();
+        listeners.set_list(&list, T0);
+        assert_eq!(wanted(&listeners, T0).len(), MAX_LIST);
+        for last in 0..=255 {
+            listeners.report(IpGroup::V4([239, 0, 0, last]), true);
+            listeners.report(IpGroup::V4([239, 0, 1, last]), true);
+            listeners.report(IpGroup::V4([239, 0, 2, last]), true);
+        }
+    }
+}

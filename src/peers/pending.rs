@@ -150,3 +150,75 @@ impl<P, M: Memory> Pending<P, M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::testing::Heap;
+    use super::*;
+    use std::vec::Vec;
+
+    fn pending(limit: u16) -> Pending<u32, Heap> {
+        Pending::new(&Heap::plenty(), 512, limit).unwrap()
+    }
+
+    #[test]
+    fn packets_leave_in_the_order_they_came() {
+        let mut pending = pending(10);
+        let (mut a, mut b) = (Queue::NEW, Queue::NEW);
+        for packet in 0..6 {
+            pending.push(if packet % 2 == 0 { &mut a } else { &mut b }, packet).unwrap();
+        }
+        let out: Vec<_> = core::iter::from_fn(|| pending.pop(&mut a)).collect();
+        assert_eq!(out, [0, 2, 4]);
+        assert!(a.is_empty() && !b.is_empty());
+    }
+
+    #[test]
+    fn a_queue_and_the_pool_are_bounded() {
+        let mut pending = pending(300);
+        let (mut a, mut b) = (Queue::NEW, Queue::NEW);
+        for packet in 0..300 {
+            pending.push(&mut a, packet).unwrap();
+        }
+        assert_eq!(pending.push(&mut a, 300), Err(300), "the queue's limit");
+        for packet in 0..212 {
+            pending.push(&mut b, packet).unwrap();
+        }
+        assert_eq!(pending.push(&mut b, 212), Err(212), "the pool's limit");
+        pending.pop(&mut a).unwrap();
+        pending.push(&mut b, 212).unwrap();
+    }
+
+    #[test]
+    fn a_refused_queue_is_handed_out_with_its_reason() {
+        let mut pending = pending(10);
+        let (mut a, mut b) = (Queue::NEW, Queue::NEW);
+        pending.push(&mut a, 1).unwrap();
+        pending.push(&mut b, 2).unwrap();
+        pending.push(&mut b, 3).unwrap();
+        pending.refuse(&mut b, Refusal::Unreachable);
+        pending.refuse(&mut a, Refusal::Forgotten);
+        assert!(a.is_empty() && b.is_empty() && pending.has_refused());
+        let out: Vec<_> = core::iter::from_fn(|| pending.next_refused()).collect();
+        assert_eq!(out, [(2, Refusal::Unreachable), (3, Refusal::Unreachable), (1, Refusal::Forgotten)]);
+        assert!(!pending.has_refused());
+    }
+
+    #[test]
+    fn a_cancelled_packet_is_taken_wherever_it_waits() {
+        let mut pending = pending(10);
+        let (mut a, mut b) = (Queue::NEW, Queue::NEW);
+        for packet in 0..8 {
+            pending.push(if packet < 4 { &mut a } else { &mut b }, packet).unwrap();
+        }
+        pending.refuse(&mut b, Refusal::Forgotten);
+        let mut taken = Vec::new();
+        pending.cancel(|packet| packet % 3 == 0, |packet| taken.push(packet));
+        assert_eq!(taken, [0, 3, 6]);
+        let out: Vec<_> = core::iter::from_fn(|| pending.pop(&mut a)).collect();
+        assert_eq!(out, [1, 2]);
+        let out: Vec<_> = core::iter::from_fn(|| pending.next_refused()).map(|(packet, _)| packet).collect();
+        assert_eq!(out, [4, 5, 7]);
+    }
+}

@@ -260,7 +260,8 @@ mod tests {
         let round = resolution.round;
         run(&mut resolution, &[(Event::Doubted, Action::Work, State::QueryDue)]);
         assert_ne!(resolution.round, round);
-        run(&mut Resolution::NEW, &[(Event::Doubted, Action::Nothing, State::Idle)]);
+        let mut unknown = Resolution::NEW;
+        run(&mut unknown, &[(Event::Doubted, Action::Nothing, State::Idle)]);
     }
 
     #[test]

@@ -127,3 +127,48 @@ impl<T, M: Memory> Slab<T, M> {
         Some(Key { slot: index, generation: slot.generation })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Heap;
+    use super::*;
+
+    fn slab(limit: u32) -> Slab<u32, Heap> {
+        let mut slab = Slab::new(&Heap::plenty(), limit).unwrap();
+        assert!(slab.grow(Slab::<u32, Heap>::segment(&Heap::plenty()).unwrap()).is_ok());
+        slab
+    }
+
+    #[test]
+    fn a_key_does_not_outlive_its_tenant() {
+        let mut slab = slab(512);
+        let first = slab.insert(1).unwrap();
+        assert_eq!(slab.resolve(first), Some(0));
+        assert_eq!(slab.remove(0), Some(1));
+        assert_eq!((slab.resolve(first), slab.remove(0)), (None, None));
+        let second = slab.insert(2).unwrap();
+        assert_eq!(second.slot(), first.slot());
+        assert_eq!((slab.resolve(first), slab.resolve(second)), (None, Some(0)));
+        assert_eq!(slab.key(0), Some(second));
+    }
+
+    #[test]
+    fn a_full_pool_hands_back_and_grows_to_its_limit() {
+        let mut slab = slab(1000);
+        for number in 0..512 {
+            assert_eq!(slab.insert(number).map(Key::slot), Ok(number));
+        }
+        assert_eq!(slab.insert(512), Err(512));
+        assert!(slab.grow(Slab::<u32, Heap>::segment(&Heap::plenty()).unwrap()).is_ok());
+        assert_eq!(slab.insert(512).map(Key::slot), Ok(512));
+        assert!(slab.is_at_limit());
+        assert!(slab.grow(Slab::<u32, Heap>::segment(&Heap::plenty()).unwrap()).is_err());
+        assert_eq!((slab.len(), slab.capacity()), (513, 1024));
+    }
+
+    #[test]
+    fn no_memory_is_an_error() {
+        assert!(Slab::<u32, Heap>::new(&Heap::limited(0), 512).is_err());
+        assert!(Slab::<u32, Heap>::segment(&Heap::limited(0)).is_err());
+    }
+}

@@ -85,7 +85,7 @@ mod tests {
     fn well_known_groups_are_found_from_their_address() {
         for group in [IpGroup::ALL_HOSTS, IpGroup::ALL_NODES, IpGroup::V4([224, 0, 0, 251])] {
             assert_eq!(IpGroup::assumed(group.to_mac()), Some(group));
-            assert_eq!(group.is_unreported(), true);
+            assert!(group.is_unreported());
         }
         assert_eq!(IpGroup::assumed(MacAddr::BROADCAST), None);
         assert_eq!(IpGroup::assumed(MacAddr::new([0x01, 0x80, 0xc2, 0, 0, 0])), None);

@@ -175,7 +175,7 @@ impl PKey {
 
     /// Whether two members may talk: the same partition, and not both limited members (IBTA volume 1, 10.9.3).
     pub const fn matches(self, other: Self) -> bool {
-        (self.0 ^ other.0) & 0x7fff == 0 && (self.0 | other.0) & 0x8000 != 0
+        self.full().0 == other.full().0 && (self.0 | other.0) & 0x8000 != 0
     }
 }
 

@@ -20,9 +20,8 @@ pub(super) const fn membership(record_type: u8, sources: u16) -> Option<bool> {
     match (record_type, sources) {
         // Listening to nobody is leaving.
         (1 | 3, 0) => Some(false),
-        (1..=4, _) => Some(true),
         // ALLOW_NEW_SOURCES of nothing says nothing.
-        (5, 1..) => Some(true),
+        (1..=4, _) | (5, 1..) => Some(true),
         _ => None,
     }
 }

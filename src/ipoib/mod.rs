@@ -14,6 +14,8 @@
 //! Wire types come in two levels: a checked view over bytes (`new` refuses what is too short or inconsistent) and
 //! a plain value (`Repr`) with `parse`, `emit` and `buffer_len`. All integers on the wire are big-endian.
 #![forbid(unsafe_code)]
+// The bytes of an address have no better names.
+#![allow(clippy::many_single_char_names)]
 
 pub mod arp;
 pub mod broadcast;

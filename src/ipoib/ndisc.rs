@@ -254,18 +254,15 @@ pub fn to_ethernet(
         else {
             break;
         };
-        match packet.get(read..read + len).and_then(infiniband_address) {
-            Some((kind, address)) => {
-                if let Some(mac) = mac_of(&address) {
-                    let [a, b, c, d, e, f] = mac.to_bytes();
-                    wire::put(packet, write, &[kind, 1, a, b, c, d, e, f]);
-                    write += ETHERNET_OPTION;
-                }
+        if let Some((kind, address)) = packet.get(read..read + len).and_then(infiniband_address) {
+            if let Some(mac) = mac_of(&address) {
+                let [a, b, c, d, e, f] = mac.to_bytes();
+                wire::put(packet, write, &[kind, 1, a, b, c, d, e, f]);
+                write += ETHERNET_OPTION;
             }
-            None => {
-                wire::move_down(packet, read, write, len);
-                write += len;
-            }
+        } else {
+            wire::move_down(packet, read, write, len);
+            write += len;
         }
         read += len;
     }

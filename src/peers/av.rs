@@ -62,7 +62,7 @@ impl<A, M: Memory> AvPool<A, M> {
     }
 
     /// Handles there are, doomed ones included.
-    pub fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.entries.len()
     }
 
@@ -92,8 +92,9 @@ impl<A, M: Memory> AvPool<A, M> {
         Some((AvRef(id.0), &entry.handle))
     }
 
-    /// Gives a reference back. `true` if there is now a handle to destroy.
+    /// Gives a reference, which is used up, back. `true` if there is now a handle to destroy.
     #[inline]
+    #[allow(clippy::needless_pass_by_value)]
     pub fn release(&mut self, reference: AvRef) -> bool {
         let AvRef(slot) = reference;
         let Some(entry) = self.entries.get_mut(slot) else { return false };
@@ -105,7 +106,8 @@ impl<A, M: Memory> AvPool<A, M> {
         true
     }
 
-    /// Gives a handle up: it is destroyed when the last send that names it has completed.
+    /// Gives a handle, whose number is used up, up for good: it is destroyed when the last send that names it has completed.
+    #[allow(clippy::needless_pass_by_value)]
     pub fn doom(&mut self, id: AvId) {
         let AvId(slot) = id;
         if let Some(entry) = self.entries.get_mut(slot) {
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(pool.take_dead(), None, "a send is in flight");
         assert!(pool.release(AvRef::from_raw(second.into_raw())));
         assert_eq!(pool.take_dead(), Some("handle"));
-        assert_eq!((pool.take_dead(), pool.len()), (None, 0));
+        assert_eq!((pool.take_dead(), pool.count()), (None, 0));
     }
 
     #[test]

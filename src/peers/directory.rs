@@ -242,7 +242,7 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
             peers: self.table.slots.len() + SPARE > self.table.slots.capacity()
                 && !self.table.slots.is_at_limit(),
             groups: self.groups.len() + SPARE > self.groups.capacity() && !self.groups.is_at_limit(),
-            avs: self.avs.len() + SPARE > self.avs.capacity() && !self.avs.is_at_limit(),
+            avs: self.avs.count() + SPARE > self.avs.capacity() && !self.avs.is_at_limit(),
         };
         (wanted.peers || wanted.groups || wanted.avs).then_some(wanted)
     }
@@ -286,7 +286,7 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
 
     /// Address handles not yet destroyed.
     pub fn address_handles(&self) -> u32 {
-        self.avs.len()
+        self.avs.count()
     }
 
     /// Sends a packet to one station.

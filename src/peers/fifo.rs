@@ -15,7 +15,7 @@ impl Hook {
     pub const NEW: Self = Self { next: NONE, listed: false };
 
     /// Whether the tenant is in the list.
-    pub const fn is_listed(&self) -> bool {
+    pub const fn is_listed(self) -> bool {
         self.listed
     }
 }

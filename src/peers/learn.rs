@@ -39,9 +39,8 @@ pub enum Rejected {
 impl<A, J, P, M: Memory> Directory<A, J, P, M> {
     /// Notes where a frame came from. Answers the Ethernet address of its sender.
     pub fn observe(&mut self, source: &Source, now: Time) -> Result<MacAddr, Rejected> {
-        let possible = source.qpn.is_interface()
-            && source.lid.is_unicast()
-            && source.gid.is_none_or(|gid| gid.is_unicast());
+        let possible =
+            source.qpn.is_interface() && source.lid.is_unicast() && source.gid.is_none_or(Gid::is_unicast);
         if !possible {
             return Err(Rejected::Invalid);
         }

@@ -185,18 +185,15 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         let Some(group) = self.groups.slots.get_mut(slot) else {
             return outcome.ok().map(|(membership, _)| membership);
         };
-        match outcome {
-            Ok((membership, record)) => {
-                group.handle = Some(membership);
-                group.record = Some(record);
-                self.groups.step(slot, Event::Joined, now, &self.config.policy);
-            }
-            Err(()) => {
-                self.groups.step(slot, Event::Failed, now, &self.config.policy);
-                self.groups.disarm(slot, &mut self.avs, Some((&mut self.pending, Refusal::Unreachable)));
-                let retry = self.groups.slots.get(slot).and_then(|group| group.membership.deadline());
-                self.note_deadline(retry);
-            }
+        if let Ok((membership, record)) = outcome {
+            group.handle = Some(membership);
+            group.record = Some(record);
+            self.groups.step(slot, Event::Joined, now, &self.config.policy);
+        } else {
+            self.groups.step(slot, Event::Failed, now, &self.config.policy);
+            self.groups.disarm(slot, &mut self.avs, Some((&mut self.pending, Refusal::Unreachable)));
+            let retry = self.groups.slots.get(slot).and_then(|group| group.membership.deadline());
+            self.note_deadline(retry);
         }
         None
     }

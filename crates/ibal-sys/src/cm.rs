@@ -4,7 +4,7 @@
 //! thread (`core/al/al_cm_qp.c` under `core/al/kernel/al_cm_cep.c`).
 //!
 //! The layouts of records that hold a path record by value are those of the layout table, which gives the path
-//! record no alignment; see [`crate::sa::ib_path_rec_t`].
+//! record no alignment; see [`ib_path_rec_t`].
 
 use core::ffi::c_void;
 

@@ -139,7 +139,7 @@ pub const IB_JOIN_STATE_SEND_ONLY: u8 = 4;
 ///
 /// The header asks for 8-byte alignment in a position (`typedef __declspec(align(8)) struct`) that the layout
 /// table does not honour: it has the record at odd offsets. Where the access layer hands one over it does so by
-/// pointer, so nothing here depends on it but [`crate::cm`].
+/// pointer, so nothing here depends on it but the records of the communication manager.
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ib_path_rec_t {

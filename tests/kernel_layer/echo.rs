@@ -45,7 +45,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 
 static EXTENSION: u8 = 0;
 
-/// What the test looks at afterwards.
+/// What the tests look at afterwards: what the registry said, and how often the work item ran.
+pub static ANSWER: AtomicU32 = AtomicU32::new(0);
 pub static RUNS: AtomicU64 = AtomicU64::new(0);
 
 struct Stock {
@@ -66,68 +67,57 @@ pub struct Echo {
     stock: SpinLock<Stock>,
     sends: Gate,
     idle: Event,
-    /// Of the registry's `Answer`.
-    answer: u32,
     link_said: AtomicBool,
     dropped: AtomicU32,
     log: Log,
 }
 
 impl Echo {
+    /// Nothing is left if it fails.
     fn initialize(handle: AdapterHandle, at: &mut Passive<'_>) -> Result<PoolArc<Self>> {
-        let answer = {
-            let mut configuration = Configuration::open(handle, at)?;
-            assert_eq!(configuration.read("Absent"), None);
-            assert_eq!(configuration.read(&"x".repeat(100)), None, "a name that is too long");
-            assert!(matches!(configuration.read("Text"), Some(Value::String(text)) if text.len() == 5));
-            assert_eq!(configuration.network_address(), Some(&[2, 0, 0, 0, 0, 9][..]));
-            match configuration.read("Answer") {
-                Some(Value::Integer(answer)) => answer,
-                other => panic!("{other:?}"),
-            }
-        };
-        let unknown = sys::GUID { Data1: 1, Data2: 2, Data3: 3, Data4: [4; 8] };
-        let mut interface = sys::INTERFACE::zeroed();
-        // SAFETY: a plain INTERFACE of its own size, without specific data.
-        let asked = unsafe {
-            handle.query_interface(
-                &unknown,
-                1,
-                &raw mut interface,
-                size_of_val(&interface) as u16,
-                ptr::null_mut(),
-                at,
-            )
-        };
-        assert_eq!(asked, Err(Error::NOT_SUPPORTED));
-        let pool = ReceivePool::try_new(handle, at)?;
-        let receive = PoolVec::try_from_fn(TAG, BUFFERS, |_| pool.allocate(MTU + 14 + HEADROOM as u32))?;
-        let stock = Stock { receive, storage: PoolVec::try_with_capacity(TAG, BUFFERS)? };
+        let answer = configured(handle, at)?;
+        ANSWER.store(answer, Ordering::Relaxed);
+        ask_for_an_unknown_interface(handle, at);
         let echo = PoolArc::try_new(
             TAG,
             Self {
                 handle,
                 machinery: SetOnce::new(),
                 pool: SetOnce::new(),
-                stock: SpinLock::new(stock),
+                stock: SpinLock::new(Stock {
+                    receive: PoolVec::try_with_capacity(TAG, BUFFERS)?,
+                    storage: PoolVec::try_with_capacity(TAG, BUFFERS)?,
+                }),
                 sends: Gate::new(),
                 idle: Event::try_new(Kind::Synchronization, false)?,
-                answer,
                 link_said: AtomicBool::new(false),
                 dropped: AtomicU32::new(0),
                 log: Log::try_new()?,
             },
         )?;
-        assert!(echo.pool.set(pool).is_ok());
-        handle.set_registration(
+        match echo.describe(at).and_then(|()| Self::equip(&echo, at)) {
+            Ok(()) => {
+                echo.log.line(Level::Info, format_args!("the answer is {answer}"));
+                Ok(echo)
+            }
+            Err(error) => {
+                Self::halt(echo, at);
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells NDIS what this is.
+    fn describe(&self, at: &Passive<'_>) -> Result<()> {
+        self.handle.set_registration(
             Registration {
-                context: echo.as_ptr().cast(),
+                context: (&raw const *self).cast(),
                 flags: sys::NDIS_MINIPORT_ATTRIBUTES::BUS_MASTER,
                 check_for_hang_seconds: 0,
             },
             at,
         )?;
-        handle.set_general(
+        self.handle.set_general(
             &General {
                 mtu: MTU,
                 lookahead: MTU,
@@ -142,36 +132,55 @@ impl Echo {
                 oids: &[sys::OID_GEN_CURRENT_PACKET_FILTER],
             },
             at,
-        )?;
-        let dma = SgDma::register(handle, 0x10000, echo.clone(), Self::mapped, at)?;
+        )
+    }
+
+    /// Makes what is used and what calls back. What is made before a failure is dropped, or left for `halt`.
+    fn equip(echo: &PoolArc<Self>, at: &mut Passive<'_>) -> Result<()> {
+        let pool = ReceivePool::try_new(echo.handle, at)?;
+        assert!(echo.pool.set(pool).is_ok());
+        let pool = echo.pool.get().expect("set just now");
         for _ in 0..BUFFERS {
-            let storage = dma.allocate_storage()?;
-            assert!(echo.stock.lock(at).storage.push(storage).is_ok());
+            let buffer = pool.allocate(MTU + 14 + HEADROOM as u32)?;
+            assert!(echo.stock.lock(at).receive.push(buffer).is_ok());
         }
-        let timer = Timer::try_new(handle, echo.clone(), Self::on_timer)?;
-        let work_item = WorkItem::try_new(handle, echo.clone(), Self::on_work)?;
-        timer.set(PERIOD);
+        let timer = Timer::try_new(echo.handle, echo.clone(), Self::on_timer)?;
+        let work_item = WorkItem::try_new(echo.handle, echo.clone(), Self::on_work)?;
+        let dma = SgDma::register(echo.handle, 0x10000, echo.clone(), Self::mapped, at)?;
+        for _ in 0..BUFFERS {
+            match dma.allocate_storage() {
+                Ok(storage) => assert!(echo.stock.lock(at).storage.push(storage).is_ok()),
+                Err(error) => {
+                    dma.deregister(at);
+                    return Err(error);
+                }
+            }
+        }
         assert!(echo.machinery.set(Machinery { timer, work_item, dma }).is_ok());
-        echo.log.line(Level::Info, format_args!("the answer is {}", echo.answer));
-        Ok(echo)
+        echo.machinery().timer.set(PERIOD);
+        Ok(())
     }
 
     fn machinery(&self) -> &Machinery {
         self.machinery.get().expect("set before anything is called back")
     }
 
-    fn halt(echo: PoolArc<Self>, at: &mut Passive<'_>) {
-        echo.machinery().timer.stop(at);
-        echo.machinery().work_item.stop(at);
-        echo.machinery().dma.stop(at);
-        assert!(!echo.machinery().work_item.queue(), "a stopped item is not queued");
+    fn halt(mut echo: PoolArc<Self>, at: &mut Passive<'_>) {
+        if let Some(machinery) = echo.machinery.get() {
+            machinery.timer.stop(at);
+            machinery.work_item.stop(at);
+            machinery.dma.stop(at);
+            assert!(!machinery.work_item.queue(), "a stopped item is not queued");
+        }
         // Stopping dropped their references.
-        let mut echo = echo;
         let inner = PoolArc::get_mut(&mut echo).expect("the last reference");
-        let machinery = inner.machinery.take().expect("initialized");
-        machinery.dma.deregister(at);
+        if let Some(machinery) = inner.machinery.take() {
+            machinery.dma.deregister(at);
+        }
         inner.stock.get_mut().receive.clear();
-        inner.pool.take().expect("initialized").free(at);
+        if let Some(pool) = inner.pool.take() {
+            pool.free(at);
+        }
     }
 
     fn on_timer(&self, _at: Dispatch<'_>) {
@@ -314,6 +323,36 @@ impl Echo {
     }
 }
 
+/// The registry's `Answer`, if everything else could be read as well.
+fn configured(handle: AdapterHandle, at: &Passive<'_>) -> Result<u32> {
+    let mut configuration = Configuration::open(handle, at)?;
+    assert_eq!(configuration.read("Absent"), None);
+    assert_eq!(configuration.read(&"x".repeat(100)), None, "a name that is too long");
+    let text = matches!(configuration.read("Text"), Some(Value::String(text)) if text.len() == 5);
+    let address = configuration.network_address() == Some(&[2, 0, 0, 0, 0, 9][..]);
+    Ok(match configuration.read("Answer") {
+        Some(Value::Integer(answer)) if text && address => answer,
+        _ => 0,
+    })
+}
+
+fn ask_for_an_unknown_interface(handle: AdapterHandle, at: &Passive<'_>) {
+    let unknown = sys::GUID { Data1: 1, Data2: 2, Data3: 3, Data4: [4; 8] };
+    let mut interface = sys::INTERFACE::zeroed();
+    // SAFETY: a plain INTERFACE of its own size, without specific data.
+    let asked = unsafe {
+        handle.query_interface(
+            &unknown,
+            1,
+            &raw mut interface,
+            size_of_val(&interface) as u16,
+            ptr::null_mut(),
+            at,
+        )
+    };
+    assert!(matches!(asked, Err(Error::NOT_SUPPORTED | Error::RESOURCES)), "{asked:?}");
+}
+
 // SAFETY (all handlers below): called by the lab's NDIS as the documents say.
 
 pub unsafe extern "win64" fn driver_entry(
@@ -339,7 +378,13 @@ pub unsafe extern "win64" fn driver_entry(
         let driver = DriverObject::from_raw(object).expect("an object");
         assert!(driver.extension::<MiniportDriver>(&EXTENSION).is_none());
         match driver.register_miniport(path, ptr::null_mut(), handlers, &at) {
-            Ok(miniport) => driver.set_extension(&EXTENSION, miniport, &at).map_or_else(Error::nt, |()| 0),
+            Ok(miniport) => driver.set_extension(&EXTENSION, miniport, &at).map_or_else(
+                |error| {
+                    miniport.deregister(&at);
+                    error.nt()
+                },
+                |()| 0,
+            ),
             Err(error) => error.nt(),
         }
     }

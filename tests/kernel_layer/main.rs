@@ -14,10 +14,11 @@ use ipoib::kernel::physical::DmaBuffer;
 use ipoib::kernel::pool::{PoolBox, PoolVec, Tag};
 use ipoib::kernel::spinlock::SpinLock;
 use ipoib::kernel::time;
+use ipoib_lab::fault::{Plan, Sweep};
 use ipoib_lab::kernel::{DeviceHandler, DeviceProperties, Machine, MachineConfig};
 use ipoib_lab::ndis::{
-    AdapterConfig, BROADCAST, DIRECTED, Driver, DriverConfig, Frame, Protocol, RegistryKey, SendCompletion,
-    SendList, SendRequest, Signal,
+    Adapter, AdapterConfig, BROADCAST, DIRECTED, Driver, DriverConfig, Frame, Protocol, RegistryKey,
+    SendCompletion, SendList, SendRequest, Signal,
 };
 use ipoib_lab::sim::{MILLISECOND, SECOND, Sim, SimConfig};
 use windows_kernel_sys as sys;
@@ -26,8 +27,13 @@ const TAG: Tag = Tag::new(*b"Test");
 
 /// Runs `body` at PASSIVE_LEVEL on a fresh machine, and looks for leaks.
 fn on_a_machine(seed: u64, body: impl FnOnce(&mut Passive<'_>) + Send + 'static) {
+    with_faults(seed, Plan::default(), body);
+}
+
+fn with_faults(seed: u64, faults: Plan, body: impl FnOnce(&mut Passive<'_>) + Send + 'static) {
     let sim = Sim::owned(SimConfig::seeded(seed));
     let machine = Machine::new(&sim, MachineConfig { cpus: 2, ..MachineConfig::default() });
+    machine.faults().set(faults);
     let outcome = machine.run("test", 600 * SECOND, move || {
         // SAFETY: a thread of the machine runs at PASSIVE_LEVEL.
         body(&mut unsafe { Passive::assume() });
@@ -179,22 +185,31 @@ fn frame(size: usize, seed: usize) -> Vec<u8> {
     frame
 }
 
+fn load(machine: &Machine) -> Result<Driver, sys::NTSTATUS> {
+    Driver::load(machine, DriverConfig::named("echo"), Some(echo::driver_entry))
+}
+
+fn add(driver: &Driver) -> Adapter {
+    let physical = driver.machine().create_device(Arc::new(Bus), DeviceProperties::default());
+    let config = AdapterConfig {
+        registry: RegistryKey::new()
+            .with("Answer", 42)
+            .with("Text", "hello")
+            .with("NetworkAddress", "02-00-00-00-00-09"),
+        ..AdapterConfig::named("echo0")
+    };
+    // SAFETY: a device of this machine.
+    unsafe { driver.add_device(physical, config) }
+}
+
 /// The whole life of an adapter, with `lists` lists of three frames sent through it.
 fn echo(seed: u64, lists: usize) {
     on_a_machine(seed, move |at| {
         let machine = Machine::current();
-        let driver = Driver::load(&machine, DriverConfig::named("echo"), Some(echo::driver_entry)).unwrap();
-        let physical = machine.create_device(Arc::new(Bus), DeviceProperties::default());
-        let config = AdapterConfig {
-            registry: RegistryKey::new()
-                .with("Answer", 42)
-                .with("Text", "hello")
-                .with("NetworkAddress", "02-00-00-00-00-09"),
-            ..AdapterConfig::named("echo0")
-        };
-        // SAFETY: a device of this machine.
-        let adapter = unsafe { driver.add_device(physical, config) };
+        let driver = load(&machine).unwrap();
+        let adapter = add(&driver);
         adapter.initialize().unwrap();
+        assert_eq!(echo::ANSWER.load(Ordering::Relaxed), 42);
         adapter.restart().unwrap();
         let listener = Arc::new(Listener::default());
         let binding = adapter.bind(listener.clone()).unwrap();
@@ -237,4 +252,25 @@ fn what_is_sent_is_received_whole_and_nothing_is_left_behind() {
         echo(seed, 10);
     }
     assert!(echo::RUNS.load(Ordering::Relaxed) > before, "the work item ran");
+}
+
+#[test]
+fn whatever_fails_leaves_nothing_behind() {
+    let sweep = Sweep::new();
+    let mut runs = 0;
+    loop {
+        with_faults(40, Plan::Sweep(sweep.clone()), |_| {
+            let Ok(driver) = load(&Machine::current()) else { return };
+            let adapter = add(&driver);
+            if adapter.initialize().is_ok() {
+                adapter.halt();
+            }
+            driver.unload();
+        });
+        runs += 1;
+        if !sweep.next_run() {
+            break;
+        }
+    }
+    assert!(runs > 20, "only {runs} calls could fail");
 }

@@ -2,7 +2,7 @@
 //! scatter/gather DMA, configuration, indications, logging.
 //!
 //! Knows nothing of InfiniBand or of the adapter. The rooms above it have no `unsafe`: what the kernel calls back
-//! comes as a trait method with a safe type and a proof of the level it runs at ([`irql`]).
+//! comes as a call of a plain function with a safe type and a proof of the level it runs at ([`irql`]).
 
 pub mod adapter;
 pub mod arc;

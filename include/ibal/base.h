@@ -1,8 +1,9 @@
 /*
  * Base types, statuses and handles.
  *
- * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64. The crate
- * ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares them.
+ * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64.
+ * The crate ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares
+ * them.
  *
  * With the WDK included before, its GUID and INTERFACE are used.
  */

@@ -1,8 +1,9 @@
 /*
  * Communication manager, for connected mode.
  *
- * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64. The crate
- * ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares them.
+ * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64.
+ * The crate ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares
+ * them.
  *
  * Records that hold a path record by value have it without alignment, as the layout table of ibal-sys does.
  */

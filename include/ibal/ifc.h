@@ -1,8 +1,9 @@
 /*
  * The access layer interface and the identity of an IPoIB port.
  *
- * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64. The crate
- * ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares them.
+ * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64.
+ * The crate ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares
+ * them.
  */
 #ifndef IBAL_IFC_H
 #define IBAL_IFC_H

@@ -1,8 +1,9 @@
 /*
  * Address vectors, completion queues, queue pairs, protection domains and memory.
  *
- * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64. The crate
- * ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares them.
+ * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64.
+ * The crate ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares
+ * them.
  */
 #ifndef IBAL_QP_H
 #define IBAL_QP_H

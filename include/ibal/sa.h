@@ -1,8 +1,9 @@
 /*
  * Subnet administration: MADs, records, queries, multicast membership.
  *
- * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64. The crate
- * ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares them.
+ * Our own statement of the ABI, in the names of the public headers of OpenFabrics for Windows, for x64.
+ * The crate ibal-sys says the same in Rust; its test `abi` (feature abi-check) compiles both and compares
+ * them.
  */
 #ifndef IBAL_SA_H
 #define IBAL_SA_H

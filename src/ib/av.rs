@@ -68,7 +68,8 @@ impl AvAttributes {
 
 /// An address handle.
 ///
-/// A send that names it must complete before it is destroyed: the adapter may read it until then. Its owner counts.
+/// A send that names it must complete before it is destroyed: the adapter may read it until then. Its owner
+/// counts.
 #[derive(Debug)]
 pub struct Av {
     api: Api,
@@ -86,7 +87,8 @@ impl Av {
         let api = pd.api.clone();
         let request = attributes.raw();
         let mut raw = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with a live PD, attributes that last for the call and a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL, with a live PD, attributes that last for the call and a place for the
+        // handle.
         check(unsafe { (api.create_av)(pd.handle(), &raw const request, &raw mut raw) })?;
         Ok(Self { api, handle: Handle::new(raw)? })
     }

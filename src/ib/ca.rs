@@ -39,8 +39,8 @@ impl Ca {
         let api = al.api.clone();
         let context = Context::new(client);
         let mut raw = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with an open access layer, a callback for this context, which lives as long as
-        // the CA, and a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL, with an open access layer, a callback for this context, which lives as
+        // long as the CA, and a place for the handle.
         check(unsafe {
             (api.open_ca)(
                 al.handle(),
@@ -94,7 +94,8 @@ impl Ca {
     }
 }
 
-/// Attributes of a channel adapter, as they were when it was asked. A buffer of `ib_ca_attr_t` and its tables.
+/// Attributes of a channel adapter, as they were when it was asked. A buffer of `ib_ca_attr_t` and its
+/// tables.
 #[derive(Debug)]
 pub struct CaAttributes(PoolVec<u64>);
 
@@ -217,9 +218,9 @@ impl<'a> PortAttributes<'a> {
         self.0.transport == RDMA_TRANSPORT_IB
     }
 
-    /// Speed of the link in bits of data a second, all lanes: the signalling rate less the line coding, which is
-    /// 8 of 10 bits to QDR and 64 of 66 above (InfiniBand Architecture volume 2, 5.2). Zero for a width or speed that
-    /// has no meaning.
+    /// Speed of the link in bits of data a second, all lanes: the signalling rate less the line coding, which
+    /// is 8 of 10 bits to QDR and 64 of 66 above (InfiniBand Architecture volume 2, 5.2). Zero for a width or
+    /// speed that has no meaning.
     pub const fn data_rate(&self) -> u64 {
         let lanes = match self.0.active_width {
             IB_LINK_WIDTH_ACTIVE_1X => 1,
@@ -239,8 +240,8 @@ impl<'a> PortAttributes<'a> {
         lanes * lane
     }
 
-    /// Code of the link's rate, `IB_PATH_RECORD_RATE_*`, as `ib_port_info_compute_rate` gives it: what a rate in a
-    /// path or member record is compared with.
+    /// Code of the link's rate, `IB_PATH_RECORD_RATE_*`, as `ib_port_info_compute_rate` gives it: what a rate
+    /// in a path or member record is compared with.
     pub const fn rate_code(&self) -> u8 {
         let width = self.0.active_width;
         match (self.0.ext_active_speed, self.0.active_speed) {
@@ -314,8 +315,8 @@ impl<'a> PortAttributes<'a> {
         table.iter().map(|pkey| pkey.get())
     }
 
-    /// Where the partition is in the table: the full member if there is one, else the limited one. The top bit of
-    /// `pkey`, which says which of the two it is, is not compared.
+    /// Where the partition is in the table: the full member if there is one, else the limited one. The top
+    /// bit of `pkey`, which says which of the two it is, is not compared.
     pub fn pkey_index(&self, pkey: u16) -> Option<u16> {
         const FULL: u16 = 0x8000;
         let found = |entry: u16| self.pkeys().position(|candidate| candidate == entry);

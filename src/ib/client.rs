@@ -13,8 +13,8 @@ use super::query::{PathRecord, QueryError};
 
 /// Receives what the access layer reports. The adapter implements it.
 ///
-/// Every object that can call back holds a reference to its client until it is destroyed, and every request until
-/// its last callback, so the client outlives each call.
+/// Every object that can call back holds a reference to its client until it is destroyed, and every request
+/// until its last callback, so the client outlives each call.
 pub trait Client: Send + Sync + Sized + 'static {
     /// The receive CQ has completions. It is disarmed: poll until it is empty, rearm, poll once more.
     ///
@@ -37,13 +37,14 @@ pub trait Client: Send + Sync + Sized + 'static {
     /// The end of the query with this token: once for each that was started.
     ///
     /// The access layer calls from a DPC, or, for a query that ends because its port goes, from a thread
-    /// (`al_mad.c`); the level is raised for that case. May come before the call that started the query returned.
+    /// (`al_mad.c`); the level is raised for that case. May come before the call that started the query
+    /// returned.
     fn query_done(&self, token: u64, result: Result<PathRecord, QueryError>, at: Dispatch<'_>);
 
     /// The end of the join with this token: once for each that was started.
     ///
-    /// Runs on the access layer's thread for asynchronous processing (`al_mcast.c`). May come before the call that
-    /// started the join returned.
+    /// Runs on the access layer's thread for asynchronous processing (`al_mcast.c`). May come before the call
+    /// that started the join returned.
     fn join_done(&self, token: u64, result: Result<Member, JoinError>, at: &mut Passive<'_>);
 
     /// The membership with this token is gone: the administrator answered the leave or did not, the QP is
@@ -76,7 +77,8 @@ pub struct AsyncEvent {
 }
 
 impl AsyncEvent {
-    /// Whether the object cannot go on: a QP that left RTS, a CQ that lost completions, an adapter that is lost.
+    /// Whether the object cannot go on: a QP that left RTS, a CQ that lost completions, an adapter that is
+    /// lost.
     pub const fn is_fatal(self) -> bool {
         matches!(
             self.code,
@@ -162,8 +164,8 @@ pub(super) unsafe extern "win64" fn on_event<A: Client, const SOURCE: u8>(record
         RECEIVE_CQ_EVENT => Source::ReceiveCq,
         _ => Source::Qp,
     };
-    // SAFETY: the context of an object that is not destroyed yet; the access layer holds a reference to it for
-    // the event and `destroy` waits for that (`al_ci_ca_shared.c`).
+    // SAFETY: the context of an object that is not destroyed yet; the access layer holds a reference to it
+    // for the event and `destroy` waits for that (`al_ci_ca_shared.c`).
     let client = unsafe { client::<A>(context) };
     // SAFETY: asynchronous events come on a thread at PASSIVE_LEVEL.
     let mut at = unsafe { Passive::assume() };

@@ -62,8 +62,8 @@ impl Cq {
         let mut request =
             ib_cq_create_t { size: entries, pfn_comp_cb: on_completion, h_wait_obj: ptr::null_mut() };
         let mut raw = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with an open CA, callbacks for this context, which lives as long as the CQ,
-        // and places for the results.
+        // SAFETY: at PASSIVE_LEVEL, with an open CA, callbacks for this context, which lives as long as the
+        // CQ, and places for the results.
         check(unsafe {
             (api.create_cq)(ca.handle(), &raw mut request, context.raw(), on_event, &raw mut raw)
         })?;
@@ -98,8 +98,8 @@ impl Cq {
         }
     }
 
-    /// Arms it for one callback (`ib_rearm_cq`). Poll once more afterwards: a completion that came before may raise
-    /// no callback. IRQL <= DISPATCH_LEVEL.
+    /// Arms it for one callback (`ib_rearm_cq`). Poll once more afterwards: a completion that came before may
+    /// raise no callback. IRQL <= DISPATCH_LEVEL.
     pub fn rearm(&self) -> Result<(), IbError> {
         // SAFETY: callable to DISPATCH_LEVEL; a stale handle is null, which is rejected.
         check(unsafe { (self.api.rearm_cq)(self.handle(), FALSE) })

@@ -8,8 +8,8 @@ use super::status::IbError;
 
 /// A handle of the access layer that this driver owns.
 ///
-/// There is no verb in `Drop`: destroying needs PASSIVE_LEVEL, which a drop cannot prove. A debug build checks that
-/// the handle was taken out before.
+/// There is no verb in `Drop`: destroying needs PASSIVE_LEVEL, which a drop cannot prove. A debug build
+/// checks that the handle was taken out before.
 pub(super) struct Handle<T>(AtomicPtr<T>);
 
 impl<T> Handle<T> {

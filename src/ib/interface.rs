@@ -127,13 +127,14 @@ impl Interface {
     /// Asks the bus driver for the access layer interface and for the identity of the port
     /// (`GUID_IB_AL_INTERFACE` version 19 with `GUID_IPOIB_INTERFACE_DATA` version 10).
     ///
-    /// The reference that comes with the interface is returned at once: while this device exists its bus driver
-    /// does too, and one that is referenced refuses to be removed (`ulp/ipoib/kernel/ipoib_driver.cpp`). So
-    /// everything made through it is destroyed before MiniportHaltEx returns.
+    /// The reference that comes with the interface is returned at once: while this device exists its bus
+    /// driver does too, and one that is referenced refuses to be removed
+    /// (`ulp/ipoib/kernel/ipoib_driver.cpp`). So everything made through it is destroyed before
+    /// MiniportHaltEx returns.
     ///
     /// # Errors
-    /// The status of the request; `REVISION_MISMATCH` when the answer is of another version or size, or lacks a
-    /// function.
+    /// The status of the request; `REVISION_MISMATCH` when the answer is of another version or size, or lacks
+    /// a function.
     pub fn query(adapter: AdapterHandle, at: &Passive<'_>) -> Result<Self, Error> {
         // Too large for a kernel stack to be generous with.
         let interface = PoolBox::<ib_al_ifc_t>::try_zeroed(TAG)?;

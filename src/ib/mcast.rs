@@ -119,8 +119,8 @@ pub enum JoinError {
     TimedOut,
     /// The QP is being destroyed.
     Cancelled,
-    /// The administrator refused, with this MAD status (`IB_SA_MAD_STATUS_*`), in host order. For a group that
-    /// does not exist and was not to be created, `IB_SA_MAD_STATUS_REQ_INVALID`.
+    /// The administrator refused, with this MAD status (`IB_SA_MAD_STATUS_*`), in host order. For a group
+    /// that does not exist and was not to be created, `IB_SA_MAD_STATUS_REQ_INVALID`.
     Refused(u16),
     /// The administrator accepted, but the access layer failed, as in attaching the QP.
     Failed(IbError),
@@ -162,12 +162,12 @@ impl<A: Client> Memberships<A> {
         Ok(Self { api: qp.api.clone(), table: Table::try_new(&joiner, capacity)? })
     }
 
-    /// Joins a group (`ib_join_mcast`). If this succeeds, [`Client::join_done`] follows with `token`, once, possibly
-    /// before this returns. With success there, the id is a membership until it is left.
+    /// Joins a group (`ib_join_mcast`). If this succeeds, [`Client::join_done`] follows with `token`, once,
+    /// possibly before this returns. With success there, the id is a membership until it is left.
     ///
     /// # Errors
-    /// `NO_RESOURCES` when all places are taken, `STATE` after [`Memberships::close`]; `IB_INVALID_GUID` while the
-    /// port has no subnet manager; memory.
+    /// `NO_RESOURCES` when all places are taken, `STATE` after [`Memberships::close`]; `IB_INVALID_GUID`
+    /// while the port has no subnet manager; memory.
     pub fn join(
         &self,
         qp: &Qp,
@@ -188,15 +188,15 @@ impl<A: Client> Memberships<A> {
         raw.port_guid = ib_net64_t::new(request.port_guid);
         raw.pkey_index = request.pkey_index;
         let mut handle = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with a live QP and a request that is copied before the call returns; the context
-        // is a slot in use, which keeps its table until the last callback; a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL, with a live QP and a request that is copied before the call returns; the
+        // context is a slot in use, which keeps its table until the last callback; a place for the handle.
         let status = unsafe { (self.api.join_mcast)(qp.handle(), &raw const raw, &raw mut handle) };
         if !status.is_success() {
             starting.reject();
             return Err(failure(status));
         }
-        // The handle comes with a reference of its own, which makes it safe to cancel the join by. Whoever ends the
-        // join returns the reference.
+        // The handle comes with a reference of its own, which makes it safe to cancel the join by. Whoever
+        // ends the join returns the reference.
         slot.pending.store(handle, Ordering::Release);
         if slot.phase.compare_exchange(STARTING, JOINING, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // The outcome came before the handle.
@@ -207,21 +207,23 @@ impl<A: Client> Memberships<A> {
         Ok(MembershipId(starting.id))
     }
 
-    /// Ends a join that is out, as cancelled; the caller uses the slot. The access layer takes back what the administrator may have granted.
+    /// Ends a join that is out, as cancelled; the caller uses the slot. The access layer takes back what the
+    /// administrator may have granted.
     fn cancel(&self, slot: &Membership<A>) {
-        // Once this succeeds the reference is ours, and the callback, which still comes, leaves the handle alone.
+        // Once this succeeds the reference is ours, and the callback, which still comes, leaves the handle
+        // alone.
         if slot.phase.compare_exchange(JOINING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
         }
         let handle = slot.pending.load(Ordering::Acquire);
-        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows; the reference keeps the object, whatever became
-        // of the join meanwhile (`al_common.c`, `destroy_obj` on one that is being destroyed).
+        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows; the reference keeps the object, whatever
+        // became of the join meanwhile (`al_common.c`, `destroy_obj` on one that is being destroyed).
         let _ = unsafe { (self.api.leave_mcast)(handle, ib_pfn_destroy_cb_t::NONE) };
         self.api.dereference(handle);
     }
 
-    /// Leaves a group (`ib_leave_mcast`). If this succeeds, [`Client::leave_done`] follows with the token of the
-    /// join, once, possibly before this returns.
+    /// Leaves a group (`ib_leave_mcast`). If this succeeds, [`Client::leave_done`] follows with the token of
+    /// the join, once, possibly before this returns.
     ///
     /// # Errors
     /// `STATE` unless the id is a membership: not joined yet, already being left, or gone.
@@ -236,8 +238,8 @@ impl<A: Client> Memberships<A> {
         if handle.is_null() {
             return Err(IbError::STATE);
         }
-        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows, with a live membership that is not used again;
-        // the callback's context is that of the join.
+        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows, with a live membership that is not used
+        // again; the callback's context is that of the join.
         let status = unsafe { (self.api.leave_mcast)(handle, ib_pfn_destroy_cb_t::from_fn(on_leave::<A>)) };
         check(status).inspect_err(|_| {
             // The access layer does not know the handle: there is no membership and no callback will come.
@@ -258,8 +260,9 @@ impl<A: Client> Memberships<A> {
         }
     }
 
-    /// Closes, and waits until there is neither a join, a membership nor a leave: no callback will come. Before the
-    /// QP is destroyed. Leaves wait for the administrator no longer than half a second (`al_mcast.c`).
+    /// Closes, and waits until there is neither a join, a membership nor a leave: no callback will come.
+    /// Before the QP is destroyed. Leaves wait for the administrator no longer than half a second
+    /// (`al_mcast.c`).
     pub fn destroy(&self, at: &Passive<'_>) {
         self.close(at);
         self.table.drain(at);
@@ -306,8 +309,8 @@ unsafe extern "win64" fn on_join<A: Client>(record: *mut ib_mcast_rec_t) {
     let slot = unsafe { &*record.mcast_context.cast::<Membership<A>>() };
     // SAFETY: join callbacks run on a thread at PASSIVE_LEVEL.
     let mut at = unsafe { Passive::assume() };
-    // SAFETY: the slot is in use until `end` below, or until `on_leave`, which the access layer does not call before
-    // this returns (`al_mcast.c` holds a reference for it).
+    // SAFETY: the slot is in use until `end` below, or until `on_leave`, which the access layer does not call
+    // before this returns (`al_mcast.c` holds a reference for it).
     let Some(table) = (unsafe { slot.table() }) else {
         return;
     };

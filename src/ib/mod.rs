@@ -9,18 +9,19 @@
 //!
 //! # Levels
 //!
-//! A verb, that is a call that has the adapter execute a command, waits: it takes a proof of PASSIVE_LEVEL. Only
-//! [`qp::Qp::post_send`], [`qp::Qp::post_sends`], [`qp::Qp::post_receives`], [`cq::Cq::poll`], [`cq::Cq::rearm`], and
-//! starting and cancelling a query may run at DISPATCH_LEVEL, and take none. At which level each callback comes is
-//! said at its method of [`client::Client`], with the source that shows it.
+//! A verb, that is a call that has the adapter execute a command, waits: it takes a proof of PASSIVE_LEVEL.
+//! Only [`qp::Qp::post_send`], [`qp::Qp::post_sends`], [`qp::Qp::post_receives`], [`cq::Cq::poll`],
+//! [`cq::Cq::rearm`], and starting and cancelling a query may run at DISPATCH_LEVEL, and take none. At which
+//! level each callback comes is said at its method of [`client::Client`], with the source that shows it.
 //!
 //! # Lifetimes
 //!
-//! An object that can call back holds a reference to its client until its `destroy` has returned, which waits until
-//! no callback runs. A request that calls back once ([`query`], [`mcast`]) lies in a place that lives until then.
-//! `destroy` takes `&self`, since the adapter shares its objects with its callbacks until the last of them is gone;
-//! it is idempotent, and afterwards every call fails as the access layer fails calls with a null handle. There is no
-//! verb in any `Drop`; a debug build asserts that nothing is dropped undestroyed.
+//! An object that can call back holds a reference to its client until its `destroy` has returned, which waits
+//! until no callback runs. A request that calls back once ([`query`], [`mcast`]) lies in a place that lives
+//! until then. `destroy` takes `&self`, since the adapter shares its objects with its callbacks until the
+//! last of them is gone; it is idempotent, and afterwards every call fails as the access layer fails calls
+//! with a null handle. There is no verb in any `Drop`; a debug build asserts that nothing is dropped
+//! undestroyed.
 
 pub mod al;
 pub mod av;

@@ -28,8 +28,8 @@ unsafe impl Send for Mr {}
 unsafe impl Sync for Mr {}
 
 impl Mr {
-    /// Registers all of physical memory, for local reads and writes (`ib_reg_phys`). No remote access: nothing that
-    /// comes in from the fabric can name it.
+    /// Registers all of physical memory, for local reads and writes (`ib_reg_phys`). No remote access:
+    /// nothing that comes in from the fabric can name it.
     pub fn register_all_physical(pd: &Pd, at: &Passive<'_>) -> Result<Self, IbError> {
         let api = pd.api.clone();
         let mut range = ib_phys_range_t { base_addr: 0, size: u64::MAX };
@@ -42,7 +42,8 @@ impl Mr {
             access_ctrl: ib_access_t::IB_AC_LOCAL_WRITE,
         };
         let (mut vaddr, mut lkey, mut rkey, mut raw) = (0, 0, 0, ptr::null_mut());
-        // SAFETY: at PASSIVE_LEVEL, with a live PD, a request that lasts for the call and places for the results.
+        // SAFETY: at PASSIVE_LEVEL, with a live PD, a request that lasts for the call and places for the
+        // results.
         check(unsafe {
             (api.reg_phys)(
                 pd.handle(),

@@ -36,8 +36,9 @@ pub enum PortEventKind {
     SmChange,
     /// The GID table changed.
     GidChange,
-    /// The base LID or the LMC changed, or the subnet manager lost its memory and asks clients to register again:
-    /// the access layer reports that as this (`al_ci_ca_shared.c`), so memberships are void even if the LID is not.
+    /// The base LID or the LMC changed, or the subnet manager lost its memory and asks clients to register
+    /// again: the access layer reports that as this (`al_ci_ca_shared.c`), so memberships are void even if
+    /// the LID is not.
     LidChange,
     /// The subnet timeout changed.
     SubnetTimeoutChange,
@@ -76,8 +77,8 @@ unsafe impl<A: Client> Sync for Pnp<A> {}
 impl<A: Client> Pnp<A> {
     /// Registers for the events of the port with this GUID, in host order (`ib_reg_pnp`).
     ///
-    /// Events that tell the present state follow at once, on another thread and possibly before this returns; the
-    /// last of them is [`PortEventKind::RegistrationComplete`].
+    /// Events that tell the present state follow at once, on another thread and possibly before this returns;
+    /// the last of them is [`PortEventKind::RegistrationComplete`].
     pub fn register(
         al: &Al,
         port_guid: u64,
@@ -96,14 +97,14 @@ impl<A: Client> Pnp<A> {
             pfn_pnp_cb: Some(on_pnp::<A>),
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with an open access layer, a request that lasts for the call, a callback for
-        // this context, which lives as long as the registration, and a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL, with an open access layer, a request that lasts for the call, a callback
+        // for this context, which lives as long as the registration, and a place for the handle.
         check(unsafe { (api.reg_pnp)(al.handle(), &raw const request, &raw mut raw) })?;
         Ok(Self { api, handle: Handle::new(raw)?, _registration: registration })
     }
 
-    /// Ends the registration (`ib_dereg_pnp`). Waits until no callback runs, so it must not be called from one, nor
-    /// with a lock held that one takes.
+    /// Ends the registration (`ib_dereg_pnp`). Waits until no callback runs, so it must not be called from
+    /// one, nor with a lock held that one takes.
     pub fn destroy(&self, _at: &Passive<'_>) -> Result<(), IbError> {
         match self.handle.take() {
             // SAFETY: at PASSIVE_LEVEL, with a live handle that is not used again.

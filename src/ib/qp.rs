@@ -30,8 +30,8 @@ pub struct QpConfig {
     pub receive_segments: u32,
 }
 
-/// State of the QP (InfiniBand Architecture volume 1, 10.3.1), as this driver last moved it. The adapter can move
-/// it to ERROR by itself, which is reported as an asynchronous event or by completions.
+/// State of the QP (InfiniBand Architecture volume 1, 10.3.1), as this driver last moved it. The adapter can
+/// move it to ERROR by itself, which is reported as an asynchronous event or by completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QpState {
     /// Nothing can be posted.
@@ -121,8 +121,8 @@ impl Qp {
             sq_signaled: FALSE,
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL, with a live PD and CQs, a callback for this context, which lives as long as the
-        // QP, and places for the results.
+        // SAFETY: at PASSIVE_LEVEL, with a live PD and CQs, a callback for this context, which lives as long
+        // as the QP, and places for the results.
         check(unsafe {
             (api.create_qp)(
                 pd.handle(),
@@ -170,8 +170,8 @@ impl Qp {
         let mut request = ib_qp_mod_t::zeroed();
         request.req_state = ib_qp_state_t::from_bits_retain(next.raw());
         fill(&mut request.state);
-        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows, with a request that lasts for the call; a stale
-        // handle is null, which is rejected.
+        // SAFETY: at PASSIVE_LEVEL, which the callers' proof shows, with a request that lasts for the call; a
+        // stale handle is null, which is rejected.
         check(unsafe { (self.api.modify_qp)(self.handle(), &raw const request) })?;
         self.state.store(next.raw(), Ordering::Release);
         Ok(())
@@ -252,7 +252,8 @@ impl Qp {
         if status.is_success() {
             return Ok(());
         }
-        // The requests lie in one slice in the order of the list, so the first that failed says how many did not.
+        // The requests lie in one slice in the order of the list, so the first that failed says how many did
+        // not.
         let posted = failed.addr().wrapping_sub(first.addr()) / size_of::<RecvRequest<N>>();
         let posted = if failed.is_null() || posted >= requests.len() { 0 } else { posted };
         Err(PostError { posted, error: failure(status) })
@@ -278,8 +279,8 @@ impl Qp {
         Err(PostError { posted, error: failure(status) })
     }
 
-    /// Destroys it (`ib_destroy_qp`). Joins that are out end as cancelled and memberships are left before; waits
-    /// until no callback of any of them runs. The caller has stopped posting.
+    /// Destroys it (`ib_destroy_qp`). Joins that are out end as cancelled and memberships are left before;
+    /// waits until no callback of any of them runs. The caller has stopped posting.
     pub fn destroy(&self, _at: &Passive<'_>) -> Result<(), IbError> {
         match self.handle.take() {
             // SAFETY: at PASSIVE_LEVEL, with a live handle that is not used again.

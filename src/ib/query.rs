@@ -145,12 +145,12 @@ impl<A: Client> Queries<A> {
         Ok(Self { api: al.api.clone(), al: al.handle(), table: Table::try_new(&asker, capacity)? })
     }
 
-    /// Asks for a path (`ib_query`). If this succeeds, [`Client::query_done`] follows with `token`, once, possibly
-    /// before this returns.
+    /// Asks for a path (`ib_query`). If this succeeds, [`Client::query_done`] follows with `token`, once,
+    /// possibly before this returns.
     ///
     /// # Errors
-    /// `NO_RESOURCES` when all places are taken, `STATE` after [`Queries::close`]; `IB_INVALID_GUID` while the port
-    /// has no subnet manager; memory.
+    /// `NO_RESOURCES` when all places are taken, `STATE` after [`Queries::close`]; `IB_INVALID_GUID` while
+    /// the port has no subnet manager; memory.
     pub fn path(
         &self,
         request: &PathRequest,
@@ -197,15 +197,15 @@ impl<A: Client> Queries<A> {
         raw.query_context = starting.slot.context();
         raw.pfn_query_cb = Some(on_query::<A>);
         let mut handle = ptr::null_mut();
-        // SAFETY: at PASSIVE_LEVEL; the request is copied before the call returns; the context is a slot in use,
-        // which keeps its table until the callback; a place for the handle.
+        // SAFETY: at PASSIVE_LEVEL; the request is copied before the call returns; the context is a slot in
+        // use, which keeps its table until the callback; a place for the handle.
         let status = unsafe { (self.api.query)(self.al, &raw const raw, &raw mut handle) };
         if !status.is_success() {
             starting.reject();
             return Err(failure(status));
         }
-        // The query may be over by now. Its handle is stale then, which does no harm: the access layer only compares
-        // it with those of its queries (`al.c`, `ib_cancel_query`).
+        // The query may be over by now. Its handle is stale then, which does no harm: the access layer only
+        // compares it with those of its queries (`al.c`, `ib_cancel_query`).
         starting.slot.handle.store(handle, Ordering::Release);
         if self.table.is_closed() {
             self.cancel_slot(starting.slot);
@@ -224,8 +224,8 @@ impl<A: Client> Queries<A> {
     fn cancel_slot(&self, slot: &Request<A>) {
         let handle = slot.handle.load(Ordering::Acquire);
         if !handle.is_null() {
-            // SAFETY: callable to DISPATCH_LEVEL. The access layer looks the handle up among its queries before it
-            // reads it (`al.c`, `ib_cancel_query`), so it may be stale.
+            // SAFETY: callable to DISPATCH_LEVEL. The access layer looks the handle up among its queries
+            // before it reads it (`al.c`, `ib_cancel_query`), so it may be stale.
             unsafe { (self.api.cancel_query)(self.al, handle) };
         }
     }
@@ -238,7 +238,8 @@ impl<A: Client> Queries<A> {
         }
     }
 
-    /// Closes, and waits until no query is in flight: no callback will come. Before the access layer is closed.
+    /// Closes, and waits until no query is in flight: no callback will come. Before the access layer is
+    /// closed.
     pub fn destroy(&self, at: &Passive<'_>) {
         self.close();
         self.table.drain(at);

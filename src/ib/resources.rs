@@ -80,10 +80,11 @@ fn destroy_all(objects: &[&dyn Destroy], at: &Passive<'_>) -> Result<(), IbError
 }
 
 impl Resources {
-    /// Makes everything, or nothing: a step that fails releases what the steps before it made, in reverse order.
+    /// Makes everything, or nothing: a step that fails releases what the steps before it made, in reverse
+    /// order.
     ///
-    /// `size` is asked, once the adapter's limits are known, how large the queues are to be. CQs hold a completion for
-    /// each work request.
+    /// `size` is asked, once the adapter's limits are known, how large the queues are to be. CQs hold a
+    /// completion for each work request.
     pub fn create<A: Client>(
         interface: &Interface,
         client: &PoolArc<A>,
@@ -123,8 +124,8 @@ impl Resources {
         Ok(Self { al, ca, pd, receive_cq, send_cq, mr, qp })
     }
 
-    /// Releases everything, in reverse order; a failure does not stop the rest. The caller has stopped posting, and
-    /// has destroyed address handles, queries and registrations.
+    /// Releases everything, in reverse order; a failure does not stop the rest. The caller has stopped
+    /// posting, and has destroyed address handles, queries and registrations.
     pub fn destroy(&self, at: &Passive<'_>) -> Result<(), IbError> {
         let Self { al, ca, pd, receive_cq, send_cq, mr, qp } = self;
         destroy_all(&[qp, mr, send_cq, receive_cq, pd, ca, al], at)

@@ -1,13 +1,14 @@
 //! Places for requests in flight: how a late callback finds nothing freed.
 //!
-//! The access layer gives a callback one pointer. It is the address of a slot, and a slot that is in use holds a
-//! reference to the table that it lies in, so the table, and the client that the table holds, live until the last
-//! callback of the last request. Memory is safe whatever order things are dropped in; [`Table::drain`] is for those
-//! who must know that no callback will come, as MiniportHaltEx must before the driver can be unloaded.
+//! The access layer gives a callback one pointer. It is the address of a slot, and a slot that is in use
+//! holds a reference to the table that it lies in, so the table, and the client that the table holds, live
+//! until the last callback of the last request. Memory is safe whatever order things are dropped in;
+//! [`Table::drain`] is for those who must know that no callback will come, as MiniportHaltEx must before the
+//! driver can be unloaded.
 //!
-//! Several may need a slot: the request, until its last callback; the call that started it, which learns the request's
-//! handle only when the access layer returns, perhaps after that callback; and whoever ends the request early. The
-//! slot is free when all are done.
+//! Several may need a slot: the request, until its last callback; the call that started it, which learns the
+//! request's handle only when the access layer returns, perhaps after that callback; and whoever ends the
+//! request early. The slot is free when all are done.
 
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -168,8 +169,8 @@ impl<A: Send + Sync, H> Slot<A, H> {
         unsafe { self.owner.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The request is over: its last callback has come, or it was never accepted. The slot may be used again, but
-    /// the table waits until the end is reported.
+    /// The request is over: its last callback has come, or it was never accepted. The slot may be used again,
+    /// but the table waits until the end is reported.
     ///
     /// # Safety
     /// The caller is the request, and this is called once for it.
@@ -210,8 +211,8 @@ impl<A: Send + Sync, H> Slot<A, H> {
         let owner = self.owner.swap(ptr::null_mut(), Ordering::AcqRel);
         self.users.store(0, Ordering::Release);
         if !owner.is_null() {
-            // SAFETY: given up by `start` for this use of the slot, and taken back once, since it was swapped out.
-            // With it the table may go, and this slot.
+            // SAFETY: given up by `start` for this use of the slot, and taken back once, since it was swapped
+            // out. With it the table may go, and this slot.
             drop(unsafe { PoolArc::from_raw(owner.cast_const()) });
         }
     }

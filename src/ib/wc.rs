@@ -78,16 +78,16 @@ impl<const N: usize> CompletionBatch<N> {
         next
     }
 
-    /// Notes which entries the poll filled: those of the list at `done`. Indices are kept instead of the list's
-    /// pointers, so that the batch may move afterwards.
+    /// Notes which entries the poll filled: those of the list at `done`. Indices are kept instead of the
+    /// list's pointers, so that the batch may move afterwards.
     pub(super) fn filled_from(&mut self, done: *const ib_wc_t) {
         let base = self.entries.as_ptr().addr();
         let mut next = done;
         self.filled = 0;
         while !next.is_null() {
             let index = next.addr().wrapping_sub(base) / size_of::<ib_wc_t>();
-            // An entry that is not of this batch, or more than all of them: the access layer's list is corrupt.
-            // What was sound of it is used.
+            // An entry that is not of this batch, or more than all of them: the access layer's list is
+            // corrupt. What was sound of it is used.
             let (Some(entry), Some(slot)) = (self.entries.get(index), self.order.get_mut(self.filled)) else {
                 debug_assert!(false, "poll_cq returned a list that is not ours");
                 break;

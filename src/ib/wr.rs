@@ -1,8 +1,9 @@
 //! Work requests with their storage: built on the stack or kept by their owner, posted without allocation.
 //!
-//! `post_send` and `post_recv` copy the request into the queue before they return (`ib_al.h`, `ib_post_send`), so a
-//! request can be reused at once. What its segments name belongs to the adapter until the completion: whoever
-//! posts keeps that memory, by giving its owner the `wr_id` and getting it back with the completion.
+//! `post_send` and `post_recv` copy the request into the queue before they return (`ib_al.h`,
+//! `ib_post_send`), so a request can be reused at once. What its segments name belongs to the adapter until
+//! the completion: whoever posts keeps that memory, by giving its owner the `wr_id` and getting it back with
+//! the completion.
 
 use core::ptr;
 

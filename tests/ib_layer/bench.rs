@@ -234,7 +234,8 @@ fn ask(device: *mut sys::DEVICE_OBJECT) -> (Box<ib::ib_al_ifc_t>, ib::ipoib_ifc_
     };
     let mut result = sys::IO_STATUS_BLOCK::new(sys::STATUS_SUCCESS, 0);
     let mut event = sys::KEVENT::zeroed();
-    // SAFETY: a live device at PASSIVE_LEVEL, an event and a status block that last; the lab completes at once.
+    // SAFETY: a live device at PASSIVE_LEVEL, an event and a status block that last; the lab completes at
+    // once.
     let status = unsafe {
         sys::KeInitializeEvent(&raw mut event, sys::NotificationEvent, sys::FALSE);
         let irp = sys::IoBuildSynchronousFsdRequest(

@@ -1,5 +1,5 @@
-//! The driver's IBAL layer against the lab's access layer: each wrapper does what its document says, every callback
-//! finds its client alive, and nothing is left behind.
+//! The driver's IBAL layer against the lab's access layer: each wrapper does what its document says, every
+//! callback finds its client alive, and nothing is left behind.
 
 mod bench;
 
@@ -376,8 +376,8 @@ fn the_port_reports_its_state_and_then_that_this_was_all() {
     });
 }
 
-/// Joins, leaves and cancels crossing with the answers and with closing, in many interleavings: each request that was
-/// accepted is heard of once, and nothing is left.
+/// Joins, leaves and cancels crossing with the answers and with closing, in many interleavings: each request
+/// that was accepted is heard of once, and nothing is left.
 #[test]
 fn requests_end_once_however_their_ends_interleave() {
     for seed in 100..140 {

@@ -160,8 +160,8 @@ pub struct ib_port_attr_t {
     pub p_pkey_table: *mut ib_net16_t,
 }
 
-/// `ib_ca_attr_t`: attributes of a channel adapter, 248 bytes, followed in the same buffer by the tables that its
-/// pointers name. Their sum is `size`.
+/// `ib_ca_attr_t`: attributes of a channel adapter, 248 bytes, followed in the same buffer by the tables that
+/// its pointers name. Their sum is `size`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ib_ca_attr_t {

@@ -1,10 +1,10 @@
 //! Communication manager: listening, connecting, disconnecting. For connected mode (RFC 4755).
 //!
-//! Source: WinOFED `inc/iba/ib_al.h` (`ib_cm_*`). Callbacks run at PASSIVE_LEVEL on the asynchronous-processing
-//! thread (`core/al/al_cm_qp.c` under `core/al/kernel/al_cm_cep.c`).
+//! Source: WinOFED `inc/iba/ib_al.h` (`ib_cm_*`). Callbacks run at PASSIVE_LEVEL on the
+//! asynchronous-processing thread (`core/al/al_cm_qp.c` under `core/al/kernel/al_cm_cep.c`).
 //!
-//! The layouts of records that hold a path record by value are those of the layout table, which gives the path
-//! record no alignment; see [`ib_path_rec_t`].
+//! The layouts of records that hold a path record by value are those of the layout table, which gives the
+//! path record no alignment; see [`ib_path_rec_t`].
 
 use core::ffi::c_void;
 

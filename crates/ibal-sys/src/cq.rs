@@ -8,9 +8,9 @@ use crate::types::*;
 
 /// `ib_pfn_comp_cb_t`: a completion was added to an armed CQ.
 ///
-/// Runs at DISPATCH_LEVEL, in the DPC of the adapter's event queue. The CQ is disarmed by then: one call for each
-/// `rearm_cq`. Calls for different CQs may overlap on different processors; two for the same CQ may not unless
-/// the first has rearmed it.
+/// Runs at DISPATCH_LEVEL, in the DPC of the adapter's event queue. The CQ is disarmed by then: one call for
+/// each `rearm_cq`. Calls for different CQs may overlap on different processors; two for the same CQ may not
+/// unless the first has rearmed it.
 pub type ib_pfn_comp_cb_t = Option<unsafe extern "win64" fn(h_cq: ib_cq_handle_t, cq_context: *mut c_void)>;
 
 /// `ib_cq_create_t`: 24 bytes. Exactly one of the callback and the wait object is given.

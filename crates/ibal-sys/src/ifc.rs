@@ -1,13 +1,13 @@
 //! The access layer interface: the table of functions behind `IRP_MN_QUERY_INTERFACE`.
 //!
-//! Source: WinOFED `inc/kernel/iba/ib_al_ifc.h`. The bus driver fills the table in `core/bus/kernel/bus_pnp.c`.
-//! In the table's types a slot may be null (`Option`); the bus driver fills all.
+//! Source: WinOFED `inc/kernel/iba/ib_al_ifc.h`. The bus driver fills the table in
+//! `core/bus/kernel/bus_pnp.c`. In the table's types a slot may be null (`Option`); the bus driver fills all.
 //!
 //! # IRQL
 //!
 //! The headers state none for most calls. What holds is seen from `core/al`: whatever issues a command to the
-//! adapter, waits, or destroys runs at PASSIVE_LEVEL; what only touches a queue, or only sends a MAD, may run at
-//! DISPATCH_LEVEL. Each slot names its limit.
+//! adapter, waits, or destroys runs at PASSIVE_LEVEL; what only touches a queue, or only sends a MAD, may run
+//! at DISPATCH_LEVEL. Each slot names its limit.
 
 use core::ffi::{c_char, c_void};
 
@@ -40,8 +40,8 @@ pub const GUID_IB_AL_INTERFACE: GUID = GUID {
 /// `AL_INTERFACE_VERSION`.
 pub const AL_INTERFACE_VERSION: u16 = 19;
 
-/// `ib_al_ifc_data_t`: the interface-specific data of the query, 24 bytes. The caller says what it wants to know
-/// and where to put it.
+/// `ib_al_ifc_data_t`: the interface-specific data of the query, 24 bytes. The caller says what it wants to
+/// know and where to put it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ib_al_ifc_data_t {
@@ -124,16 +124,16 @@ slots! {
     /// Posts a list of receives, as above. DISPATCH_LEVEL or below.
     ib_pfn_post_recv_t(h_qp: ib_qp_handle_t, p_recv_wr: *mut ib_recv_wr_t, pp_recv_failure: *mut *mut ib_recv_wr_t)
         -> ib_api_status_t;
-    /// Takes completions: fills entries off the free list, moves them to the done list. `IB_NOT_FOUND` when there
-    /// was none. DISPATCH_LEVEL or below.
+    /// Takes completions: fills entries off the free list, moves them to the done list. `IB_NOT_FOUND` when
+    /// there was none. DISPATCH_LEVEL or below.
     ib_pfn_poll_cq_t(h_cq: ib_cq_handle_t, pp_free_wclist: *mut *mut ib_wc_t, pp_done_wclist: *mut *mut ib_wc_t)
         -> ib_api_status_t;
-    /// Arms a CQ for one callback. A completion already there may or may not raise it, so poll once more after
-    /// this. DISPATCH_LEVEL or below.
+    /// Arms a CQ for one callback. A completion already there may or may not raise it, so poll once more
+    /// after this. DISPATCH_LEVEL or below.
     ib_pfn_rearm_cq_t(h_cq: ib_cq_handle_t, solicited: boolean_t) -> ib_api_status_t;
-    /// Joins a group and attaches the QP for a full member. A handle taken through `p_h_mcast` has a reference of
-    /// its own, which `ib_deref_al_obj` returns; with null there the handle comes with the callback only.
-    /// PASSIVE_LEVEL here; without `IB_FLAGS_SYNC` it only sends a MAD.
+    /// Joins a group and attaches the QP for a full member. A handle taken through `p_h_mcast` has a
+    /// reference of its own, which `ib_deref_al_obj` returns; with null there the handle comes with the
+    /// callback only. PASSIVE_LEVEL here; without `IB_FLAGS_SYNC` it only sends a MAD.
     ib_pfn_join_mcast_t(h_qp: ib_qp_handle_t, p_mcast_req: *const ib_mcast_req_t,
         p_h_mcast: *mut ib_mcast_handle_t) -> ib_api_status_t;
     /// As above, without a QP to attach. PASSIVE_LEVEL.

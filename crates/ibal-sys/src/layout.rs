@@ -1,5 +1,5 @@
-//! Every layout, once: asserted at compile time, and listed for the tests that compare it with the layout table of
-//! the public headers and with C.
+//! Every layout, once: asserted at compile time, and listed for the tests that compare it with the layout
+//! table of the public headers and with C.
 
 use windows_kernel_sys::Zeroable;
 
@@ -8,8 +8,8 @@ use crate::*;
 /// A member as the compiler lays it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Path of the member in the Rust type, as `op.dgrm.ud.h_av`. Two unions that C leaves without a name have
-    /// one in it: `op` and `data` of [`ib_send_wr_t`].
+    /// Path of the member in the Rust type, as `op.dgrm.ud.h_av`. Two unions that C leaves without a name
+    /// have one in it: `op` and `data` of [`ib_send_wr_t`].
     pub path: &'static str,
     /// Bytes from the start of the structure.
     pub offset: usize,

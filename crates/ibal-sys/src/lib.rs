@@ -2,12 +2,12 @@
 //! drivers (interface version 19, ipoib data version 10), for x64.
 //!
 //! Names, order and types are those of the public headers (`inc/iba/ib_al.h`, `inc/iba/ib_types.h`,
-//! `inc/kernel/iba/ib_al_ifc.h`, `inc/kernel/iba/ipoib_ifc.h` of OpenFabrics for Windows); what a call does and at
-//! which IRQL is from the sources under `core/al`. C spelling ends here: the driver's `ib` module has the safe
-//! types.
+//! `inc/kernel/iba/ib_al_ifc.h`, `inc/kernel/iba/ipoib_ifc.h` of OpenFabrics for Windows); what a call does
+//! and at which IRQL is from the sources under `core/al`. C spelling ends here: the driver's `ib` module has
+//! the safe types.
 //!
-//! `tests/layout.rs` checks every offset against the table in `tests/data`, `tests/abi.rs` (feature `abi-check`)
-//! against what clang makes of `include/ibal` for the Windows target.
+//! `tests/layout.rs` checks every offset against the table in `tests/data`, `tests/abi.rs` (feature
+//! `abi-check`) against what clang makes of `include/ibal` for the Windows target.
 //!
 //! Two kinds of change from C: a pointer that the header wraps in a union with 64 bits of padding
 //! (`TO_LONG_PTR`) is the plain pointer, and anonymous unions have a name.

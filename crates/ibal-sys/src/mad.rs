@@ -1,7 +1,8 @@
 //! Management datagrams and the element in which the access layer hands them over.
 //!
-//! Source: WinOFED `inc/iba/ib_types.h` (`ib_mad_t`, `ib_sa_mad_t`, `ib_class_port_info_t`) and `inc/iba/ib_al.h`
-//! (`ib_mad_element_t`). Field order is that of InfiniBand Architecture volume 1, chapters 13 and 15.
+//! Source: WinOFED `inc/iba/ib_types.h` (`ib_mad_t`, `ib_sa_mad_t`, `ib_class_port_info_t`) and
+//! `inc/iba/ib_al.h` (`ib_mad_element_t`). Field order is that of InfiniBand Architecture volume 1, chapters
+//! 13 and 15.
 
 use core::ffi::c_void;
 
@@ -96,7 +97,8 @@ pub struct ib_mad_t {
 
 /// `ib_sa_mad_t`: a MAD of subnet administration, 256 bytes, packed.
 ///
-/// A response of several segments arrives as one element: the header once, then all records, `attr_offset` apart.
+/// A response of several segments arrives as one element: the header once, then all records, `attr_offset`
+/// apart.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 pub struct ib_sa_mad_t {

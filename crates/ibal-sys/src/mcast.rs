@@ -1,6 +1,7 @@
 //! Multicast groups.
 //!
-//! Source: WinOFED `inc/iba/ib_al.h` (`ib_mcast_req_t`, `ib_mcast_rec_t`); behaviour from `core/al/al_mcast.c`.
+//! Source: WinOFED `inc/iba/ib_al.h` (`ib_mcast_req_t`, `ib_mcast_rec_t`); behaviour from
+//! `core/al/al_mcast.c`.
 
 use core::ffi::c_void;
 
@@ -14,7 +15,8 @@ use crate::types::*;
 pub struct ib_mcast_rec_t {
     /// Context of the request.
     pub mcast_context: *const c_void,
-    /// Success; `IB_REMOTE_ERROR` (see `error_status`), `IB_TIMEOUT`, `IB_CANCELED`, or what attaching the QP gave.
+    /// Success; `IB_REMOTE_ERROR` (see `error_status`), `IB_TIMEOUT`, `IB_CANCELED`, or what attaching the QP
+    /// gave.
     pub status: ib_api_status_t,
     /// Status of the answering MAD.
     pub error_status: ib_net16_t,
@@ -26,9 +28,9 @@ pub struct ib_mcast_rec_t {
 
 /// `ib_pfn_mcast_cb_t`: the end of a join, exactly once for each that `join_mcast` accepted.
 ///
-/// Runs at PASSIVE_LEVEL on the asynchronous-processing thread of the access layer, since attaching the QP to the
-/// group is a verb. With success the membership lasts until `leave_mcast`; otherwise the access layer destroys
-/// the object after the call by itself.
+/// Runs at PASSIVE_LEVEL on the asynchronous-processing thread of the access layer, since attaching the QP to
+/// the group is a verb. With success the membership lasts until `leave_mcast`; otherwise the access layer
+/// destroys the object after the call by itself.
 pub type ib_pfn_mcast_cb_t = Option<unsafe extern "win64" fn(p_mcast_rec: *mut ib_mcast_rec_t)>;
 
 /// `ib_mcast_req_t`: 112 bytes.

@@ -78,8 +78,8 @@ pub const IB_PNP_SM_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_SM;
 /// `IB_PNP_GID_CHANGE`: the GID table changed.
 pub const IB_PNP_GID_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_GID;
 /// `IB_PNP_LID_CHANGE`: the base LID or the LMC changed, or the subnet manager asks clients to register again
-/// (`al_ci_ca_shared.c` forces this event for `IB_AE_CLIENT_REREGISTER` and `IB_AE_LID_CHANGE`, whether or not the
-/// LID is another).
+/// (`al_ci_ca_shared.c` forces this event for `IB_AE_CLIENT_REREGISTER` and `IB_AE_LID_CHANGE`, whether or
+/// not the LID is another).
 pub const IB_PNP_LID_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_LID;
 /// `IB_PNP_SUBNET_TIMEOUT_CHANGE`.
 pub const IB_PNP_SUBNET_TIMEOUT_CHANGE: ib_pnp_event_t = IB_PNP_PORT | IB_PNP_EVENT_SUBNET;
@@ -130,9 +130,9 @@ pub struct ib_pnp_port_rec_t {
 
 /// `ib_pfn_pnp_cb_t`: an event.
 ///
-/// Runs at PASSIVE_LEVEL on the one PnP thread of the access layer, so never two at once, whatever the port or the
-/// registration; a callback that waits holds up all. A registration hears of every port of every CA. A status
-/// other than success drops the port: this registration hears no more of it.
+/// Runs at PASSIVE_LEVEL on the one PnP thread of the access layer, so never two at once, whatever the port
+/// or the registration; a callback that waits holds up all. A registration hears of every port of every CA. A
+/// status other than success drops the port: this registration hears no more of it.
 pub type ib_pfn_pnp_cb_t = Option<unsafe extern "win64" fn(p_pnp_rec: *mut ib_pnp_rec_t) -> ib_api_status_t>;
 
 /// `ib_pnp_req_t`: 24 bytes.

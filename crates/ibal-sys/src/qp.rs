@@ -1,7 +1,7 @@
 //! Queue pairs: types, states, creation, modification, attributes.
 //!
-//! Source: WinOFED `inc/iba/ib_types.h` (`ib_qp_create_t`, `ib_qp_mod_t`, `ib_qp_attr_t`) and `inc/iba/ib_al.h`
-//! (`ib_dgrm_info_t`).
+//! Source: WinOFED `inc/iba/ib_types.h` (`ib_qp_create_t`, `ib_qp_mod_t`, `ib_qp_attr_t`) and
+//! `inc/iba/ib_al.h` (`ib_dgrm_info_t`).
 
 use crate::av::ib_av_attr_t;
 use crate::mr::ib_access_t;
@@ -326,8 +326,8 @@ pub struct ib_qp_attr_t {
 pub struct ib_dgrm_info_t {
     /// Port.
     pub port_guid: ib_net64_t,
-    /// Q_Key; the header declares it without byte order, and `core/al/al_qp.c` hands it on unchanged to a field
-    /// in network order.
+    /// Q_Key; the header declares it without byte order, and `core/al/al_qp.c` hands it on unchanged to a
+    /// field in network order.
     pub qkey: u32,
     /// P_Key index.
     pub pkey_index: u16,

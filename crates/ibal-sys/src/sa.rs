@@ -138,8 +138,8 @@ pub const IB_JOIN_STATE_SEND_ONLY: u8 = 4;
 /// `ib_path_rec_t`: a path record, 64 bytes.
 ///
 /// The header asks for 8-byte alignment in a position (`typedef __declspec(align(8)) struct`) that the layout
-/// table does not honour: it has the record at odd offsets. Where the access layer hands one over it does so by
-/// pointer, so nothing here depends on it but the records of the communication manager.
+/// table does not honour: it has the record at odd offsets. Where the access layer hands one over it does so
+/// by pointer, so nothing here depends on it but the records of the communication manager.
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ib_path_rec_t {
@@ -213,8 +213,8 @@ impl ib_path_rec_t {
     }
 }
 
-/// `ib_member_rec_t`: a multicast member record, 56 bytes; 52 are the attribute, the rest pads it to a multiple
-/// of eight as `attr_offset` counts.
+/// `ib_member_rec_t`: a multicast member record, 56 bytes; 52 are the attribute, the rest pads it to a
+/// multiple of eight as `attr_offset` counts.
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ib_member_rec_t {
@@ -251,8 +251,8 @@ pub struct ib_member_rec_t {
 impl ib_member_rec_t {
     /// Service level.
     ///
-    /// `ib_member_get_sl_flow_hop` takes the three fields from the wrong ends of an unswapped word; this reads
-    /// them as `ib_member_set_sl_flow_hop` writes them, which is the order of the wire.
+    /// `ib_member_get_sl_flow_hop` takes the three fields from the wrong ends of an unswapped word; this
+    /// reads them as `ib_member_set_sl_flow_hop` writes them, which is the order of the wire.
     #[must_use]
     pub const fn sl(&self) -> u8 {
         (self.sl_flow_hop.get() >> 28) as u8

@@ -6,8 +6,8 @@ macro_rules! c_enum {
     ($(#[$doc:meta])* $name:ident; $($(#[$vdoc:meta])* $value:ident = $number:expr),* $(,)?) => {
         $(#[$doc])*
         ///
-        /// A C `enum` is an `int`; values outside the list can come in from the other side, so this is a number
-        /// with named constants, not a Rust `enum`.
+        /// A C `enum` is an `int`; values outside the list can come in from the other side, so this is a
+        /// number with named constants, not a Rust `enum`.
         #[repr(transparent)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
         pub struct $name(pub i32);

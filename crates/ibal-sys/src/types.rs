@@ -83,8 +83,8 @@ pub const TRUE: boolean_t = 1;
 
 /// `ib_gid_t`: a 128-bit global identifier as its sixteen wire bytes.
 ///
-/// The header's union also names the subnet prefix and interface id of a unicast GID; [`ib_gid_t::prefix`] and
-/// [`ib_gid_t::interface_id`] read them. It is packed there, so it has byte alignment here.
+/// The header's union also names the subnet prefix and interface id of a unicast GID; [`ib_gid_t::prefix`]
+/// and [`ib_gid_t::interface_id`] read them. It is packed there, so it has byte alignment here.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct ib_gid_t {
@@ -215,10 +215,10 @@ pub const IB_FLAGS_SYNC: ib_al_flags_t = 0x0000_0001;
 
 /// `ib_pfn_destroy_cb_t`: how a destroy call reports that the object is gone.
 ///
-/// Three values (`core/al/al_common.c`): null (destruction runs on, nobody is told), [`ib_sync_destroy`] (the call
-/// waits until the last reference and every callback of the object is gone; PASSIVE_LEVEL), or a function called
-/// once with the object's context. That call comes from the asynchronous-processing thread of the access layer,
-/// so at PASSIVE_LEVEL.
+/// Three values (`core/al/al_common.c`): null (destruction runs on, nobody is told), [`ib_sync_destroy`] (the
+/// call waits until the last reference and every callback of the object is gone; PASSIVE_LEVEL), or a
+/// function called once with the object's context. That call comes from the asynchronous-processing thread of
+/// the access layer, so at PASSIVE_LEVEL.
 ///
 /// A raw pointer, since the header's marker is the function pointer -1.
 #[repr(transparent)]

@@ -72,8 +72,8 @@ bitflags::bitflags! {
 
 /// `ib_send_wr_t`: a send work request, 88 bytes.
 ///
-/// The adapter has read the request and its scatter list when `post_send` returns; the memory that the elements
-/// name stays the adapter's until the completion.
+/// The adapter has read the request and its scatter list when `post_send` returns; the memory that the
+/// elements name stays the adapter's until the completion.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ib_send_wr_t {

@@ -1,6 +1,6 @@
-//! Rule: `include/ibal` and this crate say the same. Sizes, alignments, offsets, and the values of every enumeration
-//! are compared by having clang compile assertions about the C side, for the Windows target, with the numbers that
-//! rustc has for the Rust side.
+//! Rule: `include/ibal` and this crate say the same. Sizes, alignments, offsets, and the values of every
+//! enumeration are compared by having clang compile assertions about the C side, for the Windows target, with
+//! the numbers that rustc has for the Rust side.
 //!
 //! Needs clang (feature `abi-check`); no Windows header is needed.
 
@@ -102,7 +102,8 @@ fn guids() -> String {
     c
 }
 
-/// What clang says against `source`, or nothing. Tests run at once, so each source has a file of its own `name`.
+/// What clang says against `source`, or nothing. Tests run at once, so each source has a file of its own
+/// `name`.
 fn compile(name: &str, language: &str, source: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("abi-{name}"));

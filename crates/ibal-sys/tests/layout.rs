@@ -1,9 +1,10 @@
-//! Rule: every structure that the layout table of the public headers has, has the same members here, at the same
-//! offsets and of the same sizes.
+//! Rule: every structure that the layout table of the public headers has, has the same members here, at the
+//! same offsets and of the same sizes.
 //!
-//! `data/ibal-layout.txt` is what a compiler for x64 Windows makes of the headers. Its lines are
-//! `offset size name`; a member of a union has `.` for its offset, which is the union's; nesting is indentation; an
-//! aggregate's line ends in `{`. A pointer that the header widens is a union of the pointer and `<name>_padding`.
+//! `data/ibal-layout.txt` is what a compiler for x64 Windows makes of the headers. Its lines are `offset size
+//! name`; a member of a union has `.` for its offset, which is the union's; nesting is indentation; an
+//! aggregate's line ends in `{`. A pointer that the header widens is a union of the pointer and
+//! `<name>_padding`.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ fn main() {
 /// What makes a DLL a driver image fit for HVCI: native subsystem, its own entry point, page-aligned sections,
 /// no executable import thunks or initialiser sections, reproducible bytes.
 #[cfg(not(feature = "wdk"))]
-const IMAGE_LINK_ARGUMENTS: [&str; 12] = [
+const IMAGE_LINK_ARGUMENTS: [&str; 11] = [
     "/DRIVER",
     "/SUBSYSTEM:NATIVE,10.00",
     "/ENTRY:DriverEntry",
@@ -30,7 +30,6 @@ const IMAGE_LINK_ARGUMENTS: [&str; 12] = [
     "/NXCOMPAT",
     "/OPT:REF",
     "/OPT:ICF",
-    "/RELEASE",
     "/Brepro",
     "/PDBALTPATH:%_PDB%",
 ];

@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::toolchain::{TARGET, Toolchain};
+use crate::{
+    checksum,
+    toolchain::{TARGET, Toolchain},
+};
 
 /// Builds `ipoib.sys` and `ipoib.pdb` into `out` (default `target/image`) and returns the image's path.
 pub(crate) fn build(out: Option<PathBuf>) -> Result<PathBuf> {
@@ -33,7 +36,9 @@ pub(crate) fn build(out: Option<PathBuf>) -> Result<PathBuf> {
     let built = build_dir.join(TARGET).join("image");
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
     let image = out.join("ipoib.sys");
-    copy(&built.join("ipoib.dll"), &image)?;
+    let mut bytes = fs::read(built.join("ipoib.dll")).context("the build left no image")?;
+    checksum::set(&mut bytes)?;
+    fs::write(&image, bytes).with_context(|| format!("cannot write {}", image.display()))?;
     copy(&built.join("ipoib.pdb"), &out.join("ipoib.pdb"))?;
     Ok(image)
 }

@@ -1,6 +1,7 @@
 //! Cross-build, image checks and packaging of `ipoib.sys`: what CI and people call as `cargo xtask`.
 
 mod check;
+mod checksum;
 mod image;
 mod toolchain;
 

@@ -1,0 +1,81 @@
+//! What the integration tests share: hosts with IP stacks on a fabric.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use ipoib_lab::scenario::{Subnet, SubnetConfig};
+use ipoib_lab::stack::{HostStack, PingOptions, StackConfig};
+
+/// IPv4 address of a host.
+pub fn address(host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, (host / 250) as u8, (host % 250) as u8 + 1)
+}
+
+/// Hosts that are up, each with an IP stack.
+pub struct Network {
+    /// Fabric and hosts.
+    pub subnet: Subnet,
+    /// Stacks, in the order of the hosts.
+    pub stacks: Vec<HostStack>,
+}
+
+impl Network {
+    /// Brings `hosts` hosts up.
+    pub fn new(hosts: usize, seed: u64) -> Self {
+        Self::with(&SubnetConfig::new(hosts, seed))
+    }
+
+    /// As configured.
+    pub fn with(config: &SubnetConfig) -> Self {
+        let subnet = Subnet::new(config).expect("a topology");
+        subnet.bring_up().expect("links up");
+        let stacks = (0..config.hosts)
+            .map(|index| {
+                let config = StackConfig { ipv4: Some((address(index), 16)), ..StackConfig::default() };
+                subnet
+                    .on_host(index, "bind", move |host| {
+                        HostStack::start(&host.adapter().expect("up"), &config).expect("bound")
+                    })
+                    .expect("a stack")
+            })
+            .collect();
+        Self { subnet, stacks }
+    }
+
+    /// Pings `target` from one host; panics unless every request is answered.
+    pub fn ping(&self, from: usize, target: impl Into<IpAddr>, options: PingOptions) {
+        let target = target.into();
+        let ping = self.stacks[from].ping(target, options);
+        let result = self.subnet.wait_for("ping", |_| ping.report().done);
+        let report = ping.report();
+        assert!(result.is_ok(), "{result:?} {report:?}");
+        assert!(report.is_perfect(), "host {from} -> {target}: {report:?}");
+    }
+
+    /// Pings from every host to every other, over IPv4 and IPv6.
+    pub fn ping_all(&self) {
+        for from in 0..self.stacks.len() {
+            for to in (0..self.stacks.len()).filter(|&to| to != from) {
+                self.ping(from, address(to), PingOptions { count: 2, ..PingOptions::default() });
+                let link_local = self.stacks[to].link_local();
+                self.ping(from, link_local, PingOptions { count: 2, ..PingOptions::default() });
+            }
+        }
+    }
+
+    /// Stops stacks and hosts. The verifier looks for leaks when the drivers unload.
+    pub fn stop(self) {
+        let stacks = Arc::new(Mutex::new(self.stacks));
+        for index in 0..self.subnet.hosts.len() {
+            let stacks = Arc::clone(&stacks);
+            self.subnet
+                .on_host(index, "unbind", move |_| {
+                    let stack = stacks.lock().expect("no panic")[index].clone();
+                    stack.stop();
+                })
+                .expect("unbound");
+        }
+        self.subnet.stop().expect("halted");
+    }
+}

@@ -21,7 +21,7 @@ use crate::kernel::arc::PoolArc;
 use crate::kernel::irql::{Dispatch, Passive};
 use crate::kernel::log::Level;
 use crate::kernel::nbl::{SendBuffer, SendQueue};
-use crate::kernel::pool::{PoolVec, Tag};
+use crate::kernel::pool::{PoolBox, PoolVec, Tag};
 use crate::kernel::set_once::SetOnce;
 use crate::kernel::spinlock::SpinLock;
 use crate::kernel::status::Result;
@@ -104,7 +104,8 @@ impl<T: Copy> Tickets<T> {
 
 /// Everything about peers.
 pub(crate) struct Resolver {
-    peers: SpinLock<Peers>,
+    /// In pool of its own: too large to pass over a kernel stack with its owner.
+    peers: SpinLock<PoolBox<Peers>>,
     queries: Tickets<Ticket>,
     memberships: Tickets<Membership>,
     local: SpinLock<Port>,
@@ -137,7 +138,7 @@ impl Resolver {
         };
         let directory = Directory::new(&Pool, limits).map_err(|_| crate::kernel::status::Error::RESOURCES)?;
         Ok(Self {
-            peers: SpinLock::new(Peers { directory, context: None }),
+            peers: SpinLock::new(PoolBox::try_new(TAG, Peers { directory, context: None })?),
             queries: Tickets::try_new(QUERIES)?,
             memberships: Tickets::try_new(GROUPS)?,
             local: SpinLock::new(Port::default()),

@@ -5,6 +5,7 @@ pub mod sim;
 pub mod ndis;
 pub mod stack;
 pub mod fault;
+pub mod image;
 pub mod kernel;
 pub mod verifier;
 pub mod fabric;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use windows_kernel_sys::NTSTATUS;
 
 use crate::fabric::PortId;
+use crate::hca::log::Event;
 use crate::hca::{Hca, HcaConfig, Net};
 use crate::ibal::{ChildConfig, DEFAULT_PARTITION, Ibal};
 use crate::kernel::{DeviceProperties, Machine, MachineConfig};
 use crate::ndis::{Adapter, AdapterConfig, Driver, DriverConfig};
 use crate::sim::Lock;
+use crate::stack::ip::{HostStack, StackConfig};
 
 use super::DriverSource;
 
@@ -28,6 +30,7 @@ pub struct Host {
     source: DriverSource,
     adapter_config: AdapterConfig,
     running: Lock<Option<Running>>,
+    stack: Lock<Option<HostStack>>,
 }
 
 /// What exists while the driver is loaded.
@@ -66,6 +69,7 @@ impl Host {
             source: host.source,
             adapter_config: host.adapter,
             running: Lock::default(),
+            stack: Lock::default(),
         }
     }
 
@@ -92,9 +96,36 @@ impl Host {
         Ok(())
     }
 
-    /// Pauses and halts the adapter and unloads the driver. From a thread of the host's machine. Does nothing on a
+    /// Binds an IP stack to the adapter. From a thread of the host's machine.
+    ///
+    /// # Errors
+    /// That of the binding; `NDIS_STATUS_ADAPTER_NOT_FOUND` if the driver is not loaded.
+    pub fn start_stack(&self, config: &StackConfig) -> Result<(), NTSTATUS> {
+        let adapter = self.adapter().ok_or(windows_kernel_sys::NDIS_STATUS_ADAPTER_NOT_FOUND)?;
+        *self.stack.lock() = Some(HostStack::start(&adapter, config)?);
+        Ok(())
+    }
+
+    /// The IP stack, while it is bound.
+    pub fn stack(&self) -> Option<HostStack> {
+        self.stack.lock().clone()
+    }
+
+    /// The number of the adapter's queue pair, once it has left RESET for the first time.
+    pub fn qpn(&self) -> Option<u32> {
+        self.hca.log().entries().iter().find_map(|entry| match entry.event {
+            Event::Transition { qpn, .. } => Some(qpn),
+            _ => None,
+        })
+    }
+
+    /// Unbinds the IP stack, pauses and halts the adapter and unloads the driver. From a thread of the host's machine. Does nothing on a
     /// host that is not up.
     pub fn stop(&self) {
+        let stack = self.stack.lock().take();
+        if let Some(stack) = stack {
+            stack.stop();
+        }
         let Some(Running { driver, adapter }) = self.running.lock().take() else { return };
         adapter.pause();
         adapter.halt();

@@ -2,10 +2,12 @@
 
 pub mod driver_source;
 pub mod host;
+pub mod main_job;
 pub mod render;
 pub mod report;
 pub mod subnet;
 
 pub use driver_source::DriverSource;
 pub use host::Host;
+pub use main_job::{MainJob, Observer, Part};
 pub use subnet::{Subnet, SubnetConfig, Unfinished};

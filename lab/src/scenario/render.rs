@@ -163,6 +163,18 @@ pub fn disturbances(all: &[Disturbance]) -> String {
     out
 }
 
+/// How the hosts ended.
+pub fn ends(report: &Report) -> String {
+    let mut out = heading("Halted and unloaded");
+    let transitions: usize = report.hosts.iter().map(|host| host.timeline.len()).sum();
+    let (hosts, leaks) = (report.hosts.len(), report.leaks);
+    line(
+        &mut out,
+        format_args!("  {hosts} hosts, {hosts} queue pairs, {transitions} transitions; left behind: {leaks}"),
+    );
+    out
+}
+
 /// The verifier's summary and the verdict.
 pub fn verdict(report: &Report) -> String {
     let mut out = heading("Verifier");

@@ -9,12 +9,13 @@ use smoltcp::iface::MulticastError;
 
 use super::address::{MacAddress, link_local};
 use super::engine::{Engine, EngineConfig, Job};
+use super::neighbours::Neighbours;
 use super::ping::{Ping, PingJob, PingOptions};
 use super::tcp::{TcpEnd, TcpOptions, TcpReceiver, TcpSender, Transfer};
 use super::udp::{UdpEnd, UdpOptions, UdpReceiver, UdpSender};
 use crate::ndis::{
-    Adapter, BROADCAST, Binding, DIRECTED, Frame, LinkState, MULTICAST, Protocol, SendCompletion, SendList,
-    SendRequest, Signal, Status,
+    ALL_MULTICAST, Adapter, BROADCAST, Binding, DIRECTED, Frame, LinkState, MULTICAST, Protocol,
+    SendCompletion, SendList, SendRequest, Signal, Status,
 };
 use crate::sim::{Lock, Sim};
 
@@ -37,6 +38,7 @@ struct Shared {
     mac: MacAddress,
     engine: Lock<Engine>,
     inbox: Lock<Vec<Vec<u8>>>,
+    neighbours: Lock<Neighbours>,
     overflowed: AtomicU64,
     outstanding: AtomicUsize,
     failed_sends: AtomicU64,
@@ -111,6 +113,15 @@ impl Shared {
         lists
     }
 
+    /// Has the adapter hear what the host wants to hear.
+    fn listen(&self, binding: &Binding) {
+        let list = self.engine.lock().multicast_list();
+        // A miniport whose list is full answers NDIS_STATUS_MULTICAST_FULL, and takes all groups instead.
+        if binding.set_filter(DIRECTED | BROADCAST | MULTICAST, &list).is_err() {
+            let _ = binding.set_filter(DIRECTED | BROADCAST | ALL_MULTICAST, &[]);
+        }
+    }
+
     /// The body of the host's thread.
     fn run(&self, binding: &Binding) {
         let mut next = None;
@@ -126,11 +137,7 @@ impl Shared {
                 break;
             }
             if self.groups_changed.swap(false, Ordering::AcqRel) {
-                let list = self.engine.lock().multicast_list();
-                // A miniport whose list is full answers NDIS_STATUS_MULTICAST_FULL, and takes all groups instead.
-                if binding.set_filter(DIRECTED | BROADCAST | MULTICAST, &list).is_err() {
-                    let _ = binding.set_filter(DIRECTED | BROADCAST | crate::ndis::ALL_MULTICAST, &[]);
-                }
+                self.listen(binding);
             }
             let received = std::mem::take(&mut *self.inbox.lock());
             if !self.is_connected() {
@@ -142,7 +149,9 @@ impl Shared {
             let budget = MAX_OUTSTANDING.saturating_sub(self.outstanding.load(Ordering::Acquire));
             let (frames, when) = {
                 let mut engine = self.engine.lock();
+                let mut neighbours = self.neighbours.lock();
                 for frame in received {
+                    neighbours.note(&frame);
                     engine.receive(frame);
                 }
                 let when = engine.poll(self.sim.now(), budget);
@@ -187,19 +196,21 @@ impl HostStack {
             engine: Lock::new(Engine::new(&engine_config, sim.now())),
             mac,
             inbox: Lock::default(),
+            neighbours: Lock::default(),
             overflowed: AtomicU64::new(0),
             outstanding: AtomicUsize::new(0),
             failed_sends: AtomicU64::new(0),
             next_tag: AtomicU64::new(1),
             link: AtomicBool::new(false),
             running: AtomicBool::new(false),
-            groups_changed: AtomicBool::new(true),
+            groups_changed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             work: Signal::default(),
             stopped: Signal::default(),
             sim,
         });
         let binding = adapter.bind(Arc::clone(&shared) as Arc<dyn Protocol>)?;
+        shared.listen(&binding);
         let host = Arc::clone(&shared);
         adapter.machine().spawn_thread(format!("IP host on {}", adapter.name()), move || host.run(&binding));
         shared.work.set();
@@ -245,6 +256,11 @@ impl HostStack {
     /// Whether the link is up and the adapter runs.
     pub fn is_connected(&self) -> bool {
         self.shared.is_connected()
+    }
+
+    /// Every Ethernet address under which a neighbour was seen, in the order of appearance.
+    pub fn neighbour(&self, address: IpAddr) -> Vec<MacAddress> {
+        self.shared.neighbours.lock().of(address).to_vec()
     }
 
     /// Jobs that have not finished.

@@ -7,6 +7,7 @@ pub mod device;
 pub mod discovery;
 pub mod engine;
 mod host;
+pub mod neighbours;
 pub mod pattern;
 pub mod ping;
 pub mod tcp;

@@ -1,0 +1,3 @@
+//! The subcommands of `ipoib-lab`, one a file.
+
+pub mod run;

@@ -155,6 +155,16 @@ fn an_offer_comes_back_to_windows_as_it_expects_it() {
 }
 
 #[test]
+fn padding_between_options_hides_nothing() {
+    let options = [&[PAD, PAD][..], &own_identifier(&alice()), &[PAD], &NAME, &[END]].concat();
+    let wire = packet(Speaker::Server, [32, 0], &[], 0x80, &options, true);
+    let arrived = up(wire, Speaker::Server, Fabric::mac(&bob()), &alice());
+    let mut expected = [&[PAD, PAD][..], &windows_identifier(alice().mac), &[PAD], &NAME, &[END]].concat();
+    expected.resize(options.len(), PAD);
+    assert_eq!(arrived, packet(Speaker::Server, [1, 6], &alice().mac.to_bytes(), 0x80, &expected, true));
+}
+
+#[test]
 fn our_server_sees_a_client_by_the_address_it_answers_to_and_answers_it_on_the_wire() {
     let options = [&DISCOVER[..], &own_identifier(&alice()), &[END]].concat();
     let wire = packet(Speaker::Client, [32, 0], &[], 0x80, &options, true);

@@ -69,6 +69,8 @@ struct World {
     posted: Vec<u32>,
     refused: Vec<(u32, Refusal)>,
     queries: usize,
+    /// Packets that one visit of the worker sends off.
+    patience: usize,
     /// Answers that were not given yet.
     held: Option<Vec<(Ticket, Target)>>,
 }
@@ -95,6 +97,7 @@ impl World {
             posted: Vec::new(),
             refused: Vec::new(),
             queries: 0,
+            patience: usize::MAX,
             held: None,
         }
     }
@@ -202,7 +205,8 @@ impl World {
                 }
             }
         }
-        while let Some((packet, route)) = self.directory.next_ready() {
+        for _ in 0..self.patience {
+            let Some((packet, route)) = self.directory.next_ready() else { break };
             self.posted.push(packet);
             self.in_flight.push(route.av);
         }
@@ -223,6 +227,7 @@ impl World {
 
     /// As MiniportHaltEx does it.
     fn halt(&mut self) {
+        self.patience = usize::MAX;
         self.directory.forget_peers();
         self.directory.clear_broadcast(self.now);
         self.complete();
@@ -258,6 +263,23 @@ fn a_packet_waits_for_its_path_and_leaves_before_those_that_came_later() {
     world.send(mac(7), 4);
     assert_eq!(world.posted, [1, 2, 3, 4]);
     assert_eq!(world.lid_of(mac(7)), Some(7));
+    world.halt();
+}
+
+#[test]
+fn a_packet_does_not_overtake_those_that_are_just_being_sent() {
+    let mut world = World::new();
+    world.patience = 1;
+    world.send(mac(7), 1);
+    world.send(mac(7), 2);
+    world.work();
+    assert_eq!(world.posted, [1]);
+    world.send(mac(7), 3);
+    assert_eq!(world.posted, [1], "2 is still waiting");
+    world.patience = usize::MAX;
+    world.work();
+    world.send(mac(7), 4);
+    assert_eq!(world.posted, [1, 2, 3, 4]);
     world.halt();
 }
 
@@ -799,7 +821,7 @@ enum Step {
     Move(u8, u16),
     Listen(Vec<u8>),
     Report(u8, bool),
-    Work,
+    Work(usize),
     Hold,
     AnswerHeld,
     Complete,
@@ -821,7 +843,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1_u8..12, 1_u16..12).prop_map(|(host, lid)| Step::Move(host, lid)),
         1 => prop::collection::vec(0_u8..4, 0..4).prop_map(Step::Listen),
         1 => (0_u8..4, any::<bool>()).prop_map(|(group, joined)| Step::Report(group, joined)),
-        6 => Just(Step::Work),
+        6 => (0_usize..4).prop_map(Step::Work),
+        2 => Just(Step::Work(usize::MAX)),
         1 => Just(Step::Hold),
         2 => Just(Step::AnswerHeld),
         3 => Just(Step::Complete),
@@ -895,7 +918,10 @@ proptest! {
                     world.directory.set_multicast_list(&list, world.now);
                 }
                 Step::Report(number, joined) => world.directory.reported(group(number), joined, world.now),
-                Step::Work => world.work(),
+                Step::Work(patience) => {
+                    world.patience = patience;
+                    world.work();
+                }
                 Step::Hold if world.held.is_none() => world.held = Some(Vec::new()),
                 Step::Hold => {}
                 Step::AnswerHeld => world.answer_held(),

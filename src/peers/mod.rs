@@ -14,7 +14,9 @@
 //!
 //! *A receive* (DISPATCH, under the lock): [`Directory::observe`] for every frame gives the Ethernet address of its
 //! source; [`Directory::claim`] instead, for a frame whose payload (ARP, Neighbor Discovery) names its sender's
-//! hardware address. A [`Contradiction`] means: drop and count.
+//! hardware address. [`Rejected`] means: drop and count.
+//!
+//! After either, [`Directory::has_work`] says whether to wake the worker.
 //!
 //! *The worker* (PASSIVE; takes the lock for each call, carries the work out without it):
 //! ```text
@@ -30,13 +32,22 @@
 //! }
 //! while let Some((packet, av)) = directory.next_ready() { post }
 //! while let Some((packet, why)) = directory.next_refused() { complete with failure, count }
-//! if directory.wants_room() { grow, see Directory::prepare_growth }
+//! if let Some(wanted) = directory.wants_room() {
+//!     // Without the lock:           Growth::prepare(&memory, wanted)
+//!     // With it, one or the other:  directory.install(growth), directory.cannot_grow()
+//! }
 //! set the timer by directory.next_deadline()
 //! ```
 //! Packets of one peer leave in the order they came: while some wait, later ones queue behind them.
 //!
 //! *Changes of the subnet*: [`Directory::set_port`] when the port becomes active, [`Directory::revalidate`] when
-//! LIDs may have changed, [`Directory::flush`] before the QP is reset or the adapter halts.
+//! LIDs may have changed, [`Directory::rejoin`] when the subnet administrator has lost its memberships,
+//! [`Directory::set_broadcast`] and [`Directory::clear_broadcast`] as the link comes and goes.
+//!
+//! *Giving packets back*: [`Directory::cancel`] for MiniportCancelSend and for a pause.
+//!
+//! *A halt*: [`Directory::forget_peers`] and [`Directory::clear_broadcast`]; then, with every send completed, the worker
+//! as above until [`Directory::has_memberships`] is false and [`Directory::address_handles`] is 0.
 #![forbid(unsafe_code)]
 
 pub mod av;

@@ -1,4 +1,4 @@
-//! ARP over Ethernet (RFC 826) and over InfiniBand (RFC 4391, section 9.1), and from one to the other.
+//! ARP over Ethernet (RFC 826) and over InfiniBand (RFC 4391, sections 9.1 and 9.2), from one to the other.
 
 use super::hwaddr::HwAddr;
 use super::mac::MacAddr;
@@ -72,7 +72,8 @@ impl<H: Hardware> Packet<H> {
     /// Bytes on the wire: 28 over Ethernet, 56 over InfiniBand.
     pub const LEN: usize = FIXED + 2 * (H::LEN + 4);
 
-    /// From its bytes, padding after them ignored. `None` if they are too few, or the types or lengths are others.
+    /// From its bytes, padding after them ignored. `None` if they are too few, or the types or lengths are
+    /// others.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let valid = wire::be16(bytes, 0)? == H::TYPE
             && wire::be16(bytes, 2)? == IPV4
@@ -90,8 +91,8 @@ impl<H: Hardware> Packet<H> {
         })
     }
 
-    /// Writes [`Self::LEN`] bytes at the beginning of `bytes`; `None`, with something or nothing written, if they do
-    /// not fit.
+    /// Writes [`Self::LEN`] bytes at the beginning of `bytes`; `None`, with something or nothing written, if
+    /// they do not fit.
     pub fn emit(&self, bytes: &mut [u8]) -> Option<usize> {
         let sender_ip = FIXED + H::LEN;
         wire::put(bytes, 0, &H::TYPE.to_be_bytes())?;
@@ -111,11 +112,11 @@ impl<H: Hardware> Packet<H> {
     }
 }
 
-/// From Windows to the wire. `None` if the sender is not this adapter: a bridge cannot work over IPoIB, and what it
-/// said in another's name would be false.
+/// From Windows to the wire. `None` if the sender is not this adapter: a bridge cannot work over IPoIB, and
+/// what it said in another's name would be false.
 ///
-/// A target that is not known is left out, which no receiver minds: who the frame is for is said by where it is sent,
-/// and RFC 826 has receivers look at the sender alone.
+/// A target that is not known is left out, which no receiver minds: who the frame is for is said by where it
+/// is sent, and RFC 826 has receivers look at the sender alone.
 pub fn to_infiniband(
     packet: &Packet<MacAddr>,
     context: &Context,
@@ -155,7 +156,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The layout of Linux drivers/infiniband/ulp/ipoib, as tcpdump shows a request: ARPHRD_INFINIBAND, ETH_P_IP, 20, 4.
+    /// The layout of Linux drivers/infiniband/ulp/ipoib, as tcpdump shows a request: ARPHRD_INFINIBAND,
+    /// ETH_P_IP, 20, 4.
     #[test]
     fn an_infiniband_request_has_56_bytes_in_rfc_4391_order() {
         let packet = Packet {
@@ -258,7 +260,8 @@ mod tests {
             prop_assert_eq!(&out[..len], &bytes[..len]);
         }
 
-        /// What the sender's Windows said arrives at the receiver's, under the addresses that hosts have for each other.
+        /// What the sender's Windows said arrives at the receiver's, under the addresses that hosts have for
+        /// each other.
         #[test]
         fn up_undoes_down(packet in any_packet()) {
             let wire = to_infiniband(&packet, &alice(), &Fabric).unwrap();

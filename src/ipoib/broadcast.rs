@@ -7,8 +7,7 @@ use super::rate::Rate;
 /// The Q_Key that OpenSM gives the group unless told otherwise, and that the C driver joined with.
 pub const DEFAULT_QKEY: u32 = 0x0000_0b1b;
 
-/// What is asked for when a group has to be created (RFC 4391, section 5: who creates the broadcast group gives Q_Key,
-/// traffic class, flow label, service level, hop limit, MTU and rate; RFC 4391, section 4.1, for the first four).
+/// What is asked for when a group has to be created (RFC 4391, section 4.1, Broadcast-GID Parameters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// The group.
@@ -30,8 +29,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Those of a link's broadcast group. `mtu` and `rate` are what the port can do; a group must not ask for more
-    /// than every member can, so both are limited to what OpenSM gives the group: 2048 bytes, 10 Gb/s.
+    /// Those of a link's broadcast group. `mtu` and `rate` are what the port can do; a group must not ask for
+    /// more than every member can, so both are limited to what OpenSM gives the group: 2048 bytes, 10 Gb/s.
     pub fn broadcast(link: Link, qkey: u32, mtu: Mtu, rate: Rate) -> Self {
         let rate = if rate.bits_per_second() < Rate::GROUP_DEFAULT.bits_per_second() {
             rate
@@ -50,7 +49,8 @@ impl Parameters {
         }
     }
 
-    /// Those of another group of the same link: all but the MGID are the broadcast group's (RFC 4391, section 5).
+    /// Those of another group of the same link: all but the MGID are the broadcast group's (RFC 4391, section
+    /// 4.1).
     #[must_use]
     pub const fn of(self, mgid: Mgid) -> Self {
         Self { mgid, ..self }

@@ -1,7 +1,7 @@
 //! The Internet checksum (RFC 1071), and keeping it through a rewrite (RFC 1624).
 //!
-//! A rewrite never computes a checksum from nothing: it carries the difference between the old bytes and the new
-//! ones over into the field. A packet that arrived damaged is then still damaged when it is passed on.
+//! A rewrite never computes a checksum from nothing: it carries the difference between the old bytes and the
+//! new ones over into the field. A packet that arrived damaged is then still damaged when it is passed on.
 
 /// A ones-complement sum under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,8 @@ impl Sum {
     /// Nothing yet.
     pub const ZERO: Self = Self(0);
 
-    /// Adds `bytes`, the first of which is the upper half of a 16-bit word. An odd last byte is followed by a zero.
+    /// Adds `bytes`, the first of which is the upper half of a 16-bit word. An odd last byte is followed by a
+    /// zero.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let (words, odd) = bytes.as_chunks::<2>();
@@ -41,9 +42,9 @@ pub const fn checksum(sum: Sum) -> u16 {
     !sum.fold()
 }
 
-/// The checksum field after a rewrite: `old` is the field before it, `before` and `after` the sums of all that it
-/// covers, the field itself taken as zero. Right if `old` was right, wrong by as much as `old` was wrong else
-/// (RFC 1624, equation 3).
+/// The checksum field after a rewrite: `old` is the field before it, `before` and `after` the sums of all
+/// that it covers, the field itself taken as zero. Right if `old` was right, wrong by as much as `old` was
+/// wrong else (RFC 1624, equation 3).
 pub const fn carry_over(old: u16, before: Sum, after: Sum) -> u16 {
     !Sum(!old as u64 + !before.fold() as u64 + after.fold() as u64).fold()
 }

@@ -1,16 +1,17 @@
 //! DHCP over InfiniBand (RFC 4390), towards a client or a server that believes in Ethernet.
 //!
-//! An IPoIB address does not fit a DHCP message. So on the wire a client's message has hardware type 32, length 0 and
-//! a zero `chaddr`, asks for broadcast answers (nobody could resolve it yet), and is told from others by its client
-//! identifier alone. What Windows or dhclient say instead is Ethernet's: type 1, the MAC, and often a client
-//! identifier that is the MAC again. The local MAC is no identifier, since under the QPN+LID scheme hosts share it
-//! ([`super::scheme`]); so it is replaced by one made from the port GUID, in the form that InfiniBand hosts are
-//! configured with everywhere: type 255, IAID 0, DUID-EN of enterprise 713 and the GUID (RFC 4361, section 6.1).
-//! A client identifier of any other form is its owner's choice and is carried as it is.
+//! An IPoIB address does not fit a DHCP message. So on the wire a client's message has hardware type 32,
+//! length 0 and a zero `chaddr`, asks for broadcast answers (nobody could resolve it yet), and is told from
+//! others by its client identifier alone. What Windows or dhclient say instead is Ethernet's: type 1, the
+//! MAC, and often a client identifier that is the MAC again. The local MAC is no identifier, since under the
+//! QPN+LID scheme hosts share it ([`super::scheme`]); so it is replaced by one made from the port GUID, in
+//! the form that InfiniBand hosts are configured with everywhere: type 255, IAID 0, DUID-EN of enterprise 713
+//! and the GUID (RFC 4361, section 6.1). A client identifier of any other form is its owner's choice and is
+//! carried as it is.
 //!
 //! | | down | up |
 //! |---|---|---|
-//! | client's message | type 32, length 0, broadcast, identifier | type 1, the sender's MAC: what our server answers to |
+//! | client's message | type 32, length 0, broadcast, identifier | type 1, the sender's MAC |
 //! | server's message | type 32, length 0 | type 1, our MAC, our identifier turned back into the MAC |
 //!
 //! Messages of relay agents (from port 67 to port 67) belong to the networks behind them and are left alone.
@@ -119,7 +120,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Options in order, padding left out; `None` for one that is cut off, which is the last. A missing end is tolerated.
+/// Options in order, padding left out; `None` for one that is cut off, which is the last. A missing end is
+/// tolerated.
 struct Options<'a>(&'a [u8]);
 
 impl<'a> Iterator for Options<'a> {
@@ -218,8 +220,8 @@ fn client_options(
 }
 
 impl View<'_> {
-    /// The sum of a rewritten packet of `len` bytes whose options begin at `start`. The UDP length in it is still the
-    /// old one, so the new one is put in its place.
+    /// The sum of a rewritten packet of `len` bytes whose options begin at `start`. The UDP length in it is
+    /// still the old one, so the new one is put in its place.
     fn sum_of(&self, packet: &[u8], start: usize, len: usize) -> Option<Sum> {
         let fixed = packet.get(..start)?;
         let udp_len = u16::try_from(len.checked_sub(self.header.header_len)?).ok()?;
@@ -254,10 +256,11 @@ fn fix_up(packet: &mut [u8], header: &Ipv4, len: usize, before: Sum, after: Sum)
     wire::put(packet, udp_at + 6, &udp_sum.to_be_bytes())
 }
 
-/// From the wire to Windows, in place: nothing becomes longer. `sender` is the Ethernet address of whoever sent it.
-/// Answers the packet's length; on an error nothing has changed.
+/// From the wire to Windows, in place: nothing becomes longer. `sender` is the Ethernet address of whoever
+/// sent it. Answers the packet's length; on an error nothing has changed.
 ///
-/// An answer whose identifier is another port's is left as it is: it reaches every host, and ours must not take it.
+/// An answer whose identifier is another port's is left as it is: it reaches every host, and ours must not
+/// take it.
 pub fn to_ethernet(
     packet: &mut [u8],
     speaker: Speaker,
@@ -305,8 +308,8 @@ fn sum_after(header: &Ipv4, packet: &[u8], start: usize, len: usize) -> Sum {
     View { header: *header, fixed, options, message_at: 0 }.sum(fixed, options)
 }
 
-/// Turns our client identifier, among the options between `start` and `end`, back into Windows's, and pads at the
-/// end.
+/// Turns our client identifier, among the options between `start` and `end`, back into Windows's, and pads at
+/// the end.
 fn restore_identifier(packet: &mut [u8], start: usize, end: usize, context: &Context) {
     let own = identifier(context.address.gid.guid());
     let [a, b, c, d, e, f] = context.mac.to_bytes();

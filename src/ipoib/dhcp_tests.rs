@@ -238,8 +238,8 @@ fn any_options() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// The client's message reaches a server, whose answer with the same options reaches the client: its identifier,
-    /// if it is the MAC, comes back as it was, the other options too.
+    /// The client's message reaches a server, whose answer with the same options reaches the client: its
+    /// identifier, if it is the MAC, comes back as it was, the other options too.
     #[test]
     fn a_round_trip_gives_the_client_its_own_words_back(options in any_options(), udp_sum: bool) {
         let sent = packet(Speaker::Client, [1, 6], &alice().mac.to_bytes(), 0, &options, udp_sum);
@@ -247,7 +247,8 @@ proptest! {
         prop_assert!(are_sums_right(&wire));
         prop_assert_eq!(&wire[AT + 1..AT + 3], &[32, 0]);
         prop_assert_eq!(&wire[AT + CHADDR..AT + CHADDR + 16], &[0; 16]);
-        let on_wire: Vec<_> = Options(&wire[AT + OPTIONS..]).flatten().filter(|&(code, _)| code == CLIENT_ID).collect();
+        let on_wire: Vec<_> =
+            Options(&wire[AT + OPTIONS..]).flatten().filter(|&(code, _)| code == CLIENT_ID).collect();
         prop_assert!(!on_wire.is_empty());
         prop_assert!(on_wire.iter().all(|(_, value)| *value == identifier(alice().address.gid.guid())));
 

@@ -1,7 +1,7 @@
 //! The 4-byte IPoIB header (RFC 4391, section 6), and where an Ethernet header takes its place.
 //!
-//! A UD receive leaves 40 bytes for the GRH in front of the payload, used or not (IBTA volume 1, 11.4.1.2). So a
-//! received buffer is
+//! A UD receive leaves 40 bytes for the GRH in front of the payload, used or not (IBTA volume 1, 11.4.1).
+//! So a received buffer is
 //!
 //! ```text
 //! 0            30     40     44
@@ -9,8 +9,8 @@
 //! |            | Ethernet   | IP packet, ARP ...
 //! ```
 //!
-//! and the 14 bytes of the Ethernet header are written over the end of the GRH and the IPoIB header: the frame
-//! that is indicated begins at [`ETHERNET_OFFSET`], and nothing of the payload moves.
+//! and the 14 bytes of the Ethernet header are written over the end of the GRH and the IPoIB header: the
+//! frame that is indicated begins at [`ETHERNET_OFFSET`], and nothing of the payload moves.
 
 use super::ethernet::{self, EtherType};
 use super::wire;
@@ -32,7 +32,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// From its bytes. The reserved half is ignored (RFC 4391, section 6: zero when sent, ignored when received).
+    /// From its bytes. The reserved half is ignored (RFC 4391, section 6: zero when sent, ignored when
+    /// received).
     pub const fn from_bytes(bytes: &[u8; HEADER_LEN]) -> Self {
         Self { ethertype: EtherType::new(u16::from_be_bytes(wire::field::<0, 2, 4>(bytes))) }
     }
@@ -44,8 +45,8 @@ impl Header {
     }
 }
 
-/// Writes `header` over the end of the GRH and the IPoIB header. `None` if `buffer`, which begins with the GRH, is
-/// shorter than both.
+/// Writes `header` over the end of the GRH and the IPoIB header. `None` if `buffer`, which begins with the
+/// GRH, is shorter than both.
 pub fn write_ethernet(buffer: &mut [u8], header: &ethernet::Header) -> Option<()> {
     wire::put(buffer, ETHERNET_OFFSET, &header.to_bytes())
 }

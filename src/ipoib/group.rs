@@ -1,8 +1,9 @@
 //! IP multicast groups and their Ethernet addresses.
 //!
-//! An Ethernet address says less than a group: 01-00-5E has room for 23 of IPv4's 28 bits, 33-33 for 32 of IPv6's
-//! 112. A frame's own IP header says which group it is sent to. Which group a *listener* wants is told by its
-//! IGMP or MLD reports; where there are none, [`IpGroup::assumed`] takes the one group that is by far the likeliest.
+//! An Ethernet address says less than a group: 01-00-5E has room for 23 of IPv4's 28 bits, 33-33 for 32 of
+//! IPv6's 112. A frame's own IP header says which group it is sent to. Which group a *listener* wants is told
+//! by its IGMP or MLD reports; where there are none, [`IpGroup::assumed`] takes the one group that is by far
+//! the likeliest.
 
 use super::mac::MacAddr;
 use super::wire;
@@ -45,9 +46,9 @@ impl IpGroup {
 
     /// The likeliest group behind an Ethernet address; `None` if no IP group has that address.
     ///
-    /// Of 32 IPv4 groups, the one whose lost bits are zero: 224.0.0.0/9, where every group lives that hosts join
-    /// without a report. Of the IPv6 groups, a solicited-node group (RFC 4291, section 2.7.1) if the address is
-    /// that of one, else the link-local group with that group ID.
+    /// Of 32 IPv4 groups, the one whose lost bits are zero: 224.0.0.0/9, where every group lives that hosts
+    /// join without a report. Of the IPv6 groups, a solicited-node group (RFC 4291, section 2.7.1) if the
+    /// address is that of one, else the link-local group with that group ID.
     pub const fn assumed(mac: MacAddr) -> Option<Self> {
         match mac.to_bytes() {
             [0x01, 0x00, 0x5e, b, c, d] if b < 0x80 => Some(Self::V4([224, b, c, d])),
@@ -61,8 +62,8 @@ impl IpGroup {
         }
     }
 
-    /// Whether hosts join it without a report, so that its Ethernet address alone must do: 224.0.0.0/24 (RFC 3376
-    /// exempts 224.0.0.1 alone, older hosts the whole block) and ff02::1.
+    /// Whether hosts join it without a report, so that its Ethernet address alone must do: 224.0.0.0/24 (RFC
+    /// 3376 exempts 224.0.0.1 alone, older hosts the whole block) and ff02::1.
     pub fn is_unreported(self) -> bool {
         matches!(self, Self::V4([224, 0, 0, _])) || self == Self::ALL_NODES
     }

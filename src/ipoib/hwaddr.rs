@@ -11,8 +11,8 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HwAddr {
-    /// RFC 4391 reserves the first byte: zero when sent, ignored when received. RFC 4755, section 3.1, puts the
-    /// connected modes there; this driver offers none.
+    /// RFC 4391 reserves the first byte: zero when sent, ignored when received. RFC 4755, section 3.1, puts
+    /// the connected modes there; this driver offers none.
     pub flags: u8,
     /// The UD QP of the interface.
     pub qpn: Qpn,

@@ -8,7 +8,7 @@ use core::fmt;
 pub struct Qpn(u32);
 
 impl Qpn {
-    /// The destination QPN of every multicast packet (IBTA volume 1, 10.5.2.1).
+    /// The destination QPN of every multicast packet (IBTA volume 1, 10.5).
     pub const MULTICAST: Self = Self(0x00ff_ffff);
 
     /// QP0, the subnet management interface.
@@ -36,7 +36,7 @@ impl Qpn {
     }
 
     /// Whether an IPoIB interface can have it: neither QP0 and QP1, which are for management (IBTA volume 1,
-    /// 3.9.4), nor the multicast QPN.
+    /// chapter 3), nor the multicast QPN.
     pub const fn is_interface(self) -> bool {
         self.0 > 1 && self.0 != Self::MULTICAST.0
     }
@@ -173,7 +173,8 @@ impl PKey {
         Self(self.0 | 0x8000)
     }
 
-    /// Whether two members may talk: the same partition, and not both limited members (IBTA volume 1, 10.9.3).
+    /// Whether two members may talk: the same partition, and not both limited members (IBTA volume 1,
+    /// 10.9.3).
     pub const fn matches(self, other: Self) -> bool {
         self.full().0 == other.full().0 && (self.0 | other.0) & 0x8000 != 0
     }

@@ -12,8 +12,8 @@ const FIXED: usize = 8;
 /// Bytes of a record up to its first source.
 const RECORD: usize = 8;
 
-/// What a group record of IGMPv3 or MLDv2 says of the group as a whole: `Some(true)` if there are sources it is
-/// listened to from, `Some(false)` if there are none left, `None` if it only takes sources away.
+/// What a group record of IGMPv3 or MLDv2 says of the group as a whole: `Some(true)` if there are sources it
+/// is listened to from, `Some(false)` if there are none left, `None` if it only takes sources away.
 ///
 /// Record types of RFC 3376, section 4.2.12, and RFC 3810, section 5.2.12.
 pub(super) const fn membership(record_type: u8, sources: u16) -> Option<bool> {
@@ -26,8 +26,8 @@ pub(super) const fn membership(record_type: u8, sources: u16) -> Option<bool> {
     }
 }
 
-/// Calls `change` for each group that an IGMP message says was joined (`true`) or left (`false`). `message` begins
-/// with the IGMP header. Messages of other types, and what is cut off, say nothing.
+/// Calls `change` for each group that an IGMP message says was joined (`true`) or left (`false`). `message`
+/// begins with the IGMP header. Messages of other types, and what is cut off, say nothing.
 pub fn reports(message: &[u8], mut change: impl FnMut(IpGroup, bool)) {
     let Some(&kind) = message.first() else { return };
     let mut tell = |at: usize, joined| {

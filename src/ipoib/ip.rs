@@ -30,8 +30,8 @@ impl Ipv4 {
     /// Bytes of a header without options.
     pub const MIN_LEN: usize = 20;
 
-    /// From the beginning of a packet of `available` bytes, of which `head` may be but the first. `None` if the
-    /// header is not one (version, lengths), or the packet is longer than what is available.
+    /// From the beginning of a packet of `available` bytes, of which `head` may be but the first. `None` if
+    /// the header is not one (version, lengths), or the packet is longer than what is available.
     pub fn parse(head: &[u8], available: usize) -> Option<Self> {
         let fixed: &[u8; Self::MIN_LEN] = head.first_chunk()?;
         let header_len = usize::from(fixed[0] & 0x0f) * 4;
@@ -70,8 +70,8 @@ impl Ipv6 {
     /// Bytes of the header.
     pub const LEN: usize = 40;
 
-    /// From the beginning of a packet of `available` bytes, of which `head` may be but the first. `None` if the
-    /// header is not one, or the packet is longer than what is available.
+    /// From the beginning of a packet of `available` bytes, of which `head` may be but the first. `None` if
+    /// the header is not one, or the packet is longer than what is available.
     pub fn parse(head: &[u8], available: usize) -> Option<Self> {
         let fixed: &[u8; Self::LEN] = head.first_chunk()?;
         let total_len = Self::LEN + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));

@@ -7,8 +7,8 @@
 //!                      0x601b IPv6: low 80 bits of the address
 //! ```
 //!
-//! The IPv4 broadcast group has 32 one bits where a group has 4 zero bits and 28 of the address. It carries ARP
-//! and IPv6's link-local needs too: it is the group of the whole IPoIB link.
+//! The IPv4 broadcast group has 32 one bits where a group has 4 zero bits and 28 of the address. It carries
+//! ARP and IPv6's link-local needs too: it is the group of the whole IPoIB link.
 
 use super::group::IpGroup;
 use super::ids::{Gid, PKey};

@@ -18,8 +18,8 @@ pub const fn is_report(icmp_type: u8) -> bool {
     matches!(icmp_type, V1_REPORT | V1_DONE | V2_REPORT)
 }
 
-/// Calls `change` for each group that an MLD message says was joined (`true`) or left (`false`). `message` begins
-/// with the ICMPv6 header. Messages of other types, and what is cut off, say nothing.
+/// Calls `change` for each group that an MLD message says was joined (`true`) or left (`false`). `message`
+/// begins with the ICMPv6 header. Messages of other types, and what is cut off, say nothing.
 pub fn reports(message: &[u8], mut change: impl FnMut(IpGroup, bool)) {
     let Some(&kind) = message.first() else { return };
     let mut tell = |at: usize, joined| {

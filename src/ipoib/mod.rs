@@ -8,11 +8,11 @@
 //! | [`mgid`], [`group`], [`broadcast`] | multicast addresses, Ethernet's, IP's and InfiniBand's |
 //! | [`arp`], [`ndisc`], [`dhcp`] | what carries link-layer addresses and must be rewritten |
 //! | [`igmp`], [`mld`] | what tells which groups a host is in |
-//! | [`ip`], [`checksum`], [`mtu`], [`rate`] | IP headers, arithmetic of the Internet and of InfiniBand links |
+//! | [`ip`], [`checksum`], [`mtu`], [`rate`] | IP headers; arithmetic of the Internet and of links |
 //! | [`translate`] | one entry for a frame on its way down, one for a frame on its way up |
 //!
-//! Wire types come in two levels: a checked view over bytes (`new` refuses what is too short or inconsistent) and
-//! a plain value (`Repr`) with `parse`, `emit` and `buffer_len`. All integers on the wire are big-endian.
+//! Wire types come in two levels: a checked view over bytes (`new` refuses what is too short or inconsistent)
+//! and a plain value (`Repr`) with `parse`, `emit` and `buffer_len`. All integers on the wire are big-endian.
 #![forbid(unsafe_code)]
 // The bytes of an address have no better names.
 #![allow(clippy::many_single_char_names)]

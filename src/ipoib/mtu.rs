@@ -75,7 +75,8 @@ impl Mtu {
     }
 }
 
-/// The IP MTU of a link: that of the broadcast group (RFC 4391, section 7), no more than the configured limit.
+/// The IP MTU of a link: that of the broadcast group (RFC 4391, section 7), no more than the configured
+/// limit.
 pub const fn link_ip_mtu(group: Mtu, configured: usize) -> usize {
     let group = group.ip_bytes();
     if configured < group { configured } else { group }

@@ -5,8 +5,8 @@
 //! InfiniBand (RFC 4391, section 9.3):  | type 1 | 3 1 | 0 2 | IPoIB address 20 |
 //! ```
 //!
-//! Rewriting an option changes the length of the message by 16 bytes, so the IPv6 payload length and the ICMPv6
-//! checksum follow. All other options are carried as they are, in their order.
+//! Rewriting an option changes the length of the message by 16 bytes, so the IPv6 payload length and the
+//! ICMPv6 checksum follow. All other options are carried as they are, in their order.
 
 use super::checksum::{self, Sum};
 use super::hwaddr::HwAddr;
@@ -21,7 +21,8 @@ pub const ETHERNET_OPTION: usize = 8;
 pub const INFINIBAND_OPTION: usize = 24;
 const SOURCE: u8 = 1;
 const TARGET: u8 = 2;
-/// Where the address is in an InfiniBand option (Linux include/net/ndisc.h, ndisc_addr_option_pad, has the same pad).
+/// Where the address is in an InfiniBand option (Linux include/net/ndisc.h, ndisc_addr_option_pad, has the
+/// same pad).
 const INFINIBAND_ADDRESS: usize = 4;
 const CHECKSUM: usize = 2;
 
@@ -166,8 +167,8 @@ fn is_misfit(option: &[u8], units: u8) -> bool {
     matches!(*option, [SOURCE | TARGET, len, ..] if len != units)
 }
 
-/// From Windows to the wire: `packet` is an IPv6 packet whose ICMPv6 header is at `icmp_at`. Writes the packet to
-/// `out`, and answers its length.
+/// From Windows to the wire: `packet` is an IPv6 packet whose ICMPv6 header is at `icmp_at`. Writes the
+/// packet to `out`, and answers its length.
 ///
 /// A redirect's target that is not known is left out: the option is not mandatory (RFC 4861, section 4.5).
 pub fn to_infiniband(
@@ -217,8 +218,9 @@ pub fn claim(packet: &[u8], icmp_at: usize) -> Result<Option<HwAddr>, Untranslat
     Ok(found.into_iter().find(|&(kind, _)| Some(kind) == own).map(|(_, address)| address))
 }
 
-/// From the wire to Windows, in place: the message only becomes shorter. `sender` is the Ethernet address of whoever
-/// sent it, whose IPoIB address is `claim`. Answers the packet's length; on an error nothing has changed.
+/// From the wire to Windows, in place: the message only becomes shorter. `sender` is the Ethernet address of
+/// whoever sent it, whose IPoIB address is `claim`. Answers the packet's length; on an error nothing has
+/// changed.
 ///
 /// A redirect's target that is not known is left out, and Windows then asks for it itself.
 pub fn to_ethernet(

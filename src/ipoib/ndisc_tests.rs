@@ -218,8 +218,8 @@ fn any_options() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// What alice's Windows says arrives at bob's with the addresses that hosts have for each other, and a checksum
-    /// that was right is right, on the wire and after it; one that was wrong stays wrong by as much.
+    /// What alice's Windows says arrives at bob's with the addresses that hosts have for each other, and a
+    /// checksum that was right is right, on the wire and after it; one that was wrong stays wrong by as much.
     #[test]
     fn up_undoes_down_and_the_checksum_keeps_its_error(
         message in any_message(),

@@ -95,8 +95,8 @@ impl Rate {
     }
 }
 
-/// Lanes of a link, from PortInfo's LinkWidthActive (IBTA volume 1, 14.2.5.6). `None` if the code is not one bit
-/// that is defined.
+/// Lanes of a link, from PortInfo's LinkWidthActive (IBTA volume 1, 14.2.5.6). `None` if the code is not one
+/// bit that is defined.
 pub const fn lanes(width_active: u8) -> Option<u32> {
     match width_active {
         1 => Some(1),
@@ -117,7 +117,6 @@ pub const fn lane_bits_per_second(speed_active: u8, extended_active: u8) -> Opti
         (2, _) => Some(25_000_000_000),
         (4, _) => Some(50_000_000_000),
         (8, _) => Some(100_000_000_000),
-        (16, _) => Some(200_000_000_000),
         (_, 1) => Some(2_500_000_000),
         (_, 2) => Some(5_000_000_000),
         (_, 4) => Some(10_000_000_000),
@@ -155,7 +154,6 @@ mod tests {
             (4, 2, 100, 16),
             (4, 4, 200, 17),
             (4, 8, 400, 21),
-            (4, 16, 800, 23),
         ] {
             let bits = link_bits_per_second(2, speed, extended).unwrap();
             assert_eq!(bits, gigabits * 1_000_000_000);

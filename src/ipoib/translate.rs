@@ -1,12 +1,13 @@
 //! One entry for a frame on its way down, one for a frame on its way up.
 //!
-//! Almost every frame is carried as it is: only its Ethernet header and its IPoIB header change places, and the plan
-//! ([`Down`], [`Up`]) says so after a look at the first bytes. ARP, Neighbor Discovery and DHCP name link-layer
-//! addresses and are rewritten: on the way down into a buffer of the caller's, since they become longer, on the way
-//! up in place, since they become shorter.
+//! Almost every frame is carried as it is: only its Ethernet header and its IPoIB header change places, and
+//! the plan ([`Down`], [`Up`]) says so after a look at the first bytes. ARP, Neighbor Discovery and DHCP name
+//! link-layer addresses and are rewritten: on the way down into a buffer of the caller's, since they become
+//! longer, on the way up in place, since they become shorter.
 //!
-//! On the way up, what a frame says of its sender ([`Up::claim`]) must first be compared with where it came from; the
-//! peers' room does that and gives the sender's Ethernet address, with which [`Up::rewrite`] is then called.
+//! On the way up, what a frame says of its sender ([`Up::claim`]) must first be compared with where it came
+//! from; the peers' room does that and gives the sender's Ethernet address, with which [`Up::rewrite`] is
+//! then called.
 
 use super::arp;
 use super::dhcp;
@@ -132,8 +133,8 @@ impl Kind {
                         Some(&kind) if mld::is_report(kind) => Self::Mld { at },
                         _ => Self::Plain,
                     },
-                    // Extension headers that reach beyond the lookahead hide no message that RFC 4861 or RFC 3810
-                    // would have there.
+                    // Extension headers that reach beyond the lookahead hide no message that RFC 4861 or RFC
+                    // 3810 would have there.
                     _ => Self::Plain,
                 };
                 Some((kind, IpGroup::v6(header.destination)))
@@ -202,9 +203,9 @@ impl Down {
         encap::Header { ethertype: self.ethertype }.to_bytes()
     }
 
-    /// Rewrites a frame, all of whose bytes are in `frame`, into `out`: IPoIB header and payload. Answers their
-    /// length. `out` needs room for the link's MTU and 4 bytes to hold whatever can be sent. A frame that needs no
-    /// rewriting is copied.
+    /// Rewrites a frame, all of whose bytes are in `frame`, into `out`: IPoIB header and payload. Answers
+    /// their length. `out` needs room for the link's MTU and 4 bytes to hold whatever can be sent. A frame
+    /// that needs no rewriting is copied.
     pub fn rewrite(
         &self,
         frame: &[u8],
@@ -233,8 +234,8 @@ impl Down {
     }
 }
 
-/// Calls `change` for each group that a frame of kind [`Kind::Igmp`] or [`Kind::Mld`] says this host joined (`true`)
-/// or left (`false`). `packet` begins with the IP header.
+/// Calls `change` for each group that a frame of kind [`Kind::Igmp`] or [`Kind::Mld`] says this host joined
+/// (`true`) or left (`false`). `packet` begins with the IP header.
 pub fn reports(kind: Kind, packet: &[u8], change: impl FnMut(IpGroup, bool)) {
     match kind {
         Kind::Igmp { at } => {
@@ -273,8 +274,8 @@ impl Up {
         Ok(Self { ethertype, kind })
     }
 
-    /// The hardware address that the frame gives as its sender's own, if it gives one. `packet` is what follows the
-    /// IPoIB header.
+    /// The hardware address that the frame gives as its sender's own, if it gives one. `packet` is what
+    /// follows the IPoIB header.
     pub fn claim(&self, packet: &[u8]) -> Result<Option<HwAddr>, Untranslatable> {
         match self.kind {
             Kind::Arp => arp::Packet::<HwAddr>::parse(packet)
@@ -285,9 +286,9 @@ impl Up {
         }
     }
 
-    /// Rewrites what follows the IPoIB header, in place. `sender` is the Ethernet address of whoever sent the frame,
-    /// `claim` what [`Self::claim`] gave. Answers the new length; a frame that needs no rewriting keeps its own. On an
-    /// error the frame is as it was.
+    /// Rewrites what follows the IPoIB header, in place. `sender` is the Ethernet address of whoever sent the
+    /// frame, `claim` what [`Self::claim`] gave. Answers the new length; a frame that needs no rewriting
+    /// keeps its own. On an error the frame is as it was.
     pub fn rewrite(
         &self,
         packet: &mut [u8],
@@ -311,8 +312,8 @@ impl Up {
     }
 }
 
-/// The Ethernet destination of a received frame: ours if it has no GRH or one to our port, else its group's. `None` if
-/// the GRH is to another port, or to a group that is none of an IPoIB link's.
+/// The Ethernet destination of a received frame: ours if it has no GRH or one to our port, else its group's.
+/// `None` if the GRH is to another port, or to a group that is none of an IPoIB link's.
 pub fn destination_of(grh: Option<&Grh>, context: &Context) -> Option<MacAddr> {
     let Some(grh) = grh else { return Some(context.mac) };
     if grh.destination.is_multicast() {

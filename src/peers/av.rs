@@ -1,9 +1,9 @@
 //! Address handles, their users, and the graveyard.
 //!
-//! A handle may be read by the adapter until the last send that names it has completed (IBTA volume 1, 11.2.2.3,
-//! leaves destroying one that is in use undefined). So each post takes a reference; a handle that its destination
-//! no longer wants is doomed, and lies in the graveyard once the last reference is back, for the worker to destroy
-//! at PASSIVE_LEVEL.
+//! A handle may be read by the adapter until the last send that names it has completed (IBTA volume 1,
+//! 11.2.2, leaves destroying one that is in use undefined). So each post takes a reference; a handle that
+//! its destination no longer wants is doomed, and lies in the graveyard once the last reference is back, for
+//! the worker to destroy at PASSIVE_LEVEL.
 
 use super::memory::{Memory, OutOfMemory};
 use super::slab::{NONE, Slab, Slot};
@@ -106,7 +106,8 @@ impl<A, M: Memory> AvPool<A, M> {
         true
     }
 
-    /// Gives a handle, whose number is used up, up for good: it is destroyed when the last send that names it has completed.
+    /// Gives a handle, whose number is used up, up for good: it is destroyed when the last send that names it
+    /// has completed.
     #[allow(clippy::needless_pass_by_value)]
     pub fn doom(&mut self, id: AvId) {
         let AvId(slot) = id;

@@ -136,8 +136,8 @@ pub enum Work<A, J> {
         mgid: Mgid,
         /// As what.
         role: Role,
-        /// The broadcast group's record: whose partition, Q_Key, MTU, rate and service level a group that is created
-        /// gets (RFC 4391, section 5).
+        /// The broadcast group's record: whose partition, Q_Key, MTU, rate and service level a group that is
+        /// created gets (RFC 4391, section 4.1).
         template: Record,
     },
     /// Leave a group, and call [`Directory::left`] exactly once.
@@ -265,8 +265,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         self.growth_failed = true;
     }
 
-    /// Says who we are: when the port becomes active, and whenever its LID or GID changes. If they did change,
-    /// peers' may have too, so every path is asked for anew.
+    /// Says who we are: when the port becomes active, and whenever its LID or GID changes. If they did
+    /// change, peers' may have too, so every path is asked for anew.
     pub fn set_port(&mut self, local: Local) {
         if self.local.replace(local).is_some_and(|before| before != local) {
             self.revalidate();
@@ -433,8 +433,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         self.pending.next_refused()
     }
 
-    /// Takes the waiting packets for which `is_it` says yes, wherever they wait, and gives them to `taken`: for
-    /// MiniportCancelSend, for a pause, and (with a constant yes) when the link goes down.
+    /// Takes the waiting packets for which `is_it` says yes, wherever they wait, and gives them to `taken`:
+    /// for MiniportCancelSend, for a pause, and (with a constant yes) when the link goes down.
     pub fn cancel(&mut self, is_it: impl FnMut(&P) -> bool, taken: impl FnMut(P)) {
         self.pending.cancel(is_it, taken);
     }
@@ -463,7 +463,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// Makes room for one peer: forgets the one unused for the longest time among the next few, if that is long.
+    /// Makes room for one peer: forgets the one unused for the longest time among the next few, if that is
+    /// long.
     fn evict(&mut self, now: Time) {
         const CANDIDATES: u32 = 32;
         const UNUSED: u64 = 1_000;
@@ -497,5 +498,5 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
 }
 
 #[cfg(test)]
-#[path = "directory_tests.rs"]
+#[path = "directory_tests/mod.rs"]
 mod tests;

@@ -13,8 +13,8 @@ use crate::ipoib::{Mgid, PKey};
 pub enum Role {
     /// Receives and sends. The group is created if it does not exist.
     Full,
-    /// Only sends (SendOnlyNonMember): the switches route from here, not to here. A group that does not exist is
-    /// not created: nobody listens.
+    /// Only sends (SendOnlyNonMember): the switches route from here, not to here. A group that does not exist
+    /// is not created: nobody listens.
     SendOnly,
 }
 
@@ -35,8 +35,8 @@ pub struct Record {
     pub pkey: PKey,
 }
 
-/// Where membership stands. At most one operation of a group is outstanding: a leave that overtook the join which
-/// replaced it would end the new membership.
+/// Where membership stands. At most one operation of a group is outstanding: a leave that overtook the join
+/// which replaced it would end the new membership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No member, nothing outstanding.

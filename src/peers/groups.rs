@@ -72,7 +72,7 @@ impl<J, M: Memory> Groups<J, M> {
         self.slots.is_at_limit()
     }
 
-    /// The Q_Key of the link: that of the broadcast group (RFC 4391, section 5).
+    /// The Q_Key of the link: that of the broadcast group (RFC 4391, section 4.1).
     #[inline]
     pub(super) fn qkey(&self) -> u32 {
         self.broadcast.map_or(0, |(_, record)| record.qkey)

@@ -1,8 +1,9 @@
 //! An index from a key's hash to the slot of a pool, by linear hashing.
 //!
-//! The number of buckets grows by one with each entry, splitting one bucket into two: no entry ever pays for a
-//! rehash of all. Chains run through an array parallel to the pool's slots, so an entry needs no allocation, and
-//! removing one leaves no tombstone. Lookups compare full hashes first; the caller compares keys.
+//! The number of buckets grows by one with each entry, splitting one bucket into two: no entry ever pays for
+//! a rehash of all. Chains run through an array parallel to the pool's slots, so an entry needs no
+//! allocation, and removing one leaves no tombstone. Lookups compare full hashes first; the caller compares
+//! keys.
 
 use super::memory::{Memory, OutOfMemory};
 use super::segments::{SEGMENT, Segments, segment};
@@ -200,7 +201,9 @@ mod tests {
     proptest! {
         /// Against a map, with hashes that collide often.
         #[test]
-        fn it_agrees_with_a_map(operations in prop::collection::vec((0_u32..1500, 0_u32..40, any::<bool>()), 0..3000)) {
+        fn it_agrees_with_a_map(
+            operations in prop::collection::vec((0_u32..1500, 0_u32..40, any::<bool>()), 0..3000),
+        ) {
             let mut index = index(3);
             let mut model: HashMap<u32, u32> = HashMap::new();
             for (slot, hash, insert) in operations {

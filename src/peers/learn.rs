@@ -27,8 +27,8 @@ pub enum Rejected {
     Invalid,
     /// Our own frame, come back.
     Own,
-    /// The frame names a sender other than the one it came from, or its GRH another port than the one that is known
-    /// at its LID. In the latter case the subnet administrator is asked who is right.
+    /// The frame names a sender other than the one it came from, or its GRH another port than the one that is
+    /// known at its LID. In the latter case the subnet administrator is asked who is right.
     Contradiction,
     /// No Ethernet address can be given to it: the scheme needs a GID, or another port has the address.
     NoAddress,
@@ -64,9 +64,9 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         Ok(mac)
     }
 
-    /// Notes where a frame came from whose payload names its sender's hardware address: ARP's sender, Neighbor
-    /// Discovery's source or target link-layer address. `claim` must be the address of the very interface that sent
-    /// it: its QPN is the frame's, and so is its GID if the frame has a GRH.
+    /// Notes where a frame came from whose payload names its sender's hardware address: ARP's sender,
+    /// Neighbor Discovery's source or target link-layer address. `claim` must be the address of the very
+    /// interface that sent it: its QPN is the frame's, and so is its GID if the frame has a GRH.
     pub fn claim(&mut self, source: &Source, claim: &HwAddr, now: Time) -> Result<MacAddr, Rejected> {
         let consistent =
             claim.is_interface() && claim.qpn == source.qpn && source.gid.is_none_or(|gid| gid == claim.gid);
@@ -102,9 +102,10 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         Ok(mac)
     }
 
-    /// A peer known by GID is seen at another LID. Where its Ethernet address tells the LID, it gets a new one (the
-    /// caller makes it), and what is known under the old one is kept for as long as Windows still sends to that:
-    /// its path is asked for anew, by GID, and so leads to the new place. Else the peer keeps its address.
+    /// A peer known by GID is seen at another LID. Where its Ethernet address tells the LID, it gets a new
+    /// one (the caller makes it), and what is known under the old one is kept for as long as Windows still
+    /// sends to that: its path is asked for anew, by GID, and so leads to the new place. Else the peer keeps
+    /// its address.
     fn moved(&mut self, slot: u32, lid: Lid, now: Time) -> Option<MacAddr> {
         let kept = if self.config.scheme.follows_lid() {
             self.table.unlink_address(slot);
@@ -145,9 +146,9 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// Another port claims to be at a peer's LID: a forgery, or LIDs were assigned anew. Asks the subnet administrator
-    /// where the known one is; if it is elsewhere or nowhere, its place becomes free. Not more often than resolution's
-    /// patience allows, so that forged frames do not become queries one for one.
+    /// Another port claims to be at a peer's LID: a forgery, or LIDs were assigned anew. Asks the subnet
+    /// administrator where the known one is; if it is elsewhere or nowhere, its place becomes free. Not more
+    /// often than resolution's patience allows, so that forged frames do not become queries one for one.
     fn dispute(&mut self, slot: u32, now: Time) {
         let hold = u64::from(self.config.policy.hold);
         let Some(endpoint) = self.table.slots.get_mut(slot) else { return };
@@ -163,7 +164,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
 
     /// An Ethernet address for a new peer.
     fn fresh_mac(&mut self, qpn: Qpn, lid: Lid, gid: Option<Gid>) -> Result<Fresh, Rejected> {
-        // A counter that has gone round meets addresses in use; more than a few in a row would be a full table.
+        // A counter that has gone round meets addresses in use; more than a few in a row would be a full
+        // table.
         const ATTEMPTS: u32 = 16;
         let own = self.local.map(|local| local.mac);
         for _ in 0..ATTEMPTS {

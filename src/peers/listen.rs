@@ -1,9 +1,9 @@
 //! Which groups this host listens to.
 //!
-//! Windows tells Ethernet addresses (OID_802_3_MULTICAST_LIST), which say less than groups; the host's own IGMP and
-//! MLD reports say exactly which. So a listed address stands for the groups that were reported under it, and only
-//! where none was, for the group that [`IpGroup::assumed`] takes it for: at once where hosts join without a report
-//! or the assumption is as good as certain (IPv6), after a grace period elsewhere.
+//! Windows tells Ethernet addresses (OID_802_3_MULTICAST_LIST), which say less than groups; the host's own
+//! IGMP and MLD reports say exactly which. So a listed address stands for the groups that were reported under
+//! it, and only where none was, for the group that [`IpGroup::assumed`] takes it for: at once where hosts
+//! join without a report or the assumption is as good as certain (IPv6), after a grace period elsewhere.
 
 use super::memory::{Memory, OutOfMemory};
 use super::time::Time;

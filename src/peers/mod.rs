@@ -1,20 +1,22 @@
 //! Who is out there: endpoints, paths to them, address handles, multicast groups.
 //!
-//! [`Directory`] is the room's one door. It lives under the adapter's spin lock, does no call into the kernel or
-//! the access layer, and never waits: what must be done at PASSIVE_LEVEL is handed out as [`Work`] and its outcome
-//! handed back. Its cost per packet does not depend on how many peers there are.
+//! [`Directory`] is the room's one door. It lives under the adapter's spin lock, does no call into the kernel
+//! or the access layer, and never waits: what must be done at PASSIVE_LEVEL is handed out as [`Work`] and its
+//! outcome handed back. Its cost per packet does not depend on how many peers there are.
 //!
 //! # How it is driven
-//! `A` is an address handle, `J` a multicast membership, `P` a packet that waits (all owned, moved in and out).
+//! `A` is an address handle, `J` a multicast membership, `P` a packet that waits (all owned, moved in and
+//! out).
 //!
 //! *A send* (DISPATCH, under the lock): [`Directory::send`] or [`Directory::send_group`] takes the packet and
-//! answers [`Sent::Ready`] with the packet and an [`AvRef`] to post with, [`Sent::Queued`] (the directory has the
-//! packet; if `kick`, the worker has something to do), or [`Sent::Refused`] with the packet and why. Whoever got an
-//! [`AvRef`] calls [`Directory::release`] once, when the send has completed, flushed, or failed to post.
+//! answers [`Sent::Ready`] with the packet and an [`AvRef`] to post with, [`Sent::Queued`] (the directory has
+//! the packet; if `kick`, the worker has something to do), or [`Sent::Refused`] with the packet and why.
+//! Whoever got an [`AvRef`] calls [`Directory::release`] once, when the send has completed, flushed, or
+//! failed to post.
 //!
-//! *A receive* (DISPATCH, under the lock): [`Directory::observe`] for every frame gives the Ethernet address of its
-//! source; [`Directory::claim`] instead, for a frame whose payload (ARP, Neighbor Discovery) names its sender's
-//! hardware address. [`Rejected`] means: drop and count.
+//! *A receive* (DISPATCH, under the lock): [`Directory::observe`] for every frame gives the Ethernet address
+//! of its source; [`Directory::claim`] instead, for a frame whose payload (ARP, Neighbor Discovery) names its
+//! sender's hardware address. [`Rejected`] means: drop and count.
 //!
 //! After either, [`Directory::has_work`] says whether to wake the worker.
 //!
@@ -40,14 +42,14 @@
 //! ```
 //! Packets of one peer leave in the order they came: while some wait, later ones queue behind them.
 //!
-//! *Changes of the subnet*: [`Directory::set_port`] when the port becomes active, [`Directory::revalidate`] when
-//! LIDs may have changed, [`Directory::rejoin`] when the subnet administrator has lost its memberships,
+//! *Changes of the subnet*: [`Directory::set_port`] when the port becomes active, [`Directory::revalidate`]
+//! when LIDs may have changed, [`Directory::rejoin`] when the subnet administrator has lost its memberships,
 //! [`Directory::set_broadcast`] and [`Directory::clear_broadcast`] as the link comes and goes.
 //!
 //! *Giving packets back*: [`Directory::cancel`] for MiniportCancelSend and for a pause.
 //!
-//! *A halt*: [`Directory::forget_peers`] and [`Directory::clear_broadcast`]; then, with every send completed, the worker
-//! as above until [`Directory::has_memberships`] is false and [`Directory::address_handles`] is 0.
+//! *A halt*: [`Directory::forget_peers`] and [`Directory::clear_broadcast`]; then, with every send completed,
+//! the worker as above until [`Directory::has_memberships`] is false and [`Directory::address_handles`] is 0.
 #![forbid(unsafe_code)]
 
 pub mod av;

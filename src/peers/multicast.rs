@@ -9,8 +9,8 @@ use crate::ipoib::mgid::Link;
 use crate::ipoib::{IpGroup, MacAddr, Mgid, Qpn};
 
 impl<A, J, P, M: Memory> Directory<A, J, P, M> {
-    /// The broadcast group is joined (by whoever brings the link up): the link exists. Its address handle is made
-    /// like any other; the groups that are listened to are joined.
+    /// The broadcast group is joined (by whoever brings the link up): the link exists. Its address handle is
+    /// made like any other; the groups that are listened to are joined.
     pub fn set_broadcast(&mut self, mgid: Mgid, record: Record, now: Time) -> Result<(), Refusal> {
         let slot = self.groups.find_or_insert(mgid, now).ok_or(Refusal::NoRoom)?;
         self.groups.broadcast = Some((slot, record));
@@ -31,8 +31,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         Ok(())
     }
 
-    /// The link is down: nothing is sent to any group, memberships are left, and packets that wait for a group are
-    /// refused. The broadcast group's own membership is left by whoever joined it.
+    /// The link is down: nothing is sent to any group, memberships are left, and packets that wait for a
+    /// group are refused. The broadcast group's own membership is left by whoever joined it.
     pub fn clear_broadcast(&mut self, now: Time) {
         let Some((broadcast, _)) = self.groups.broadcast.take() else { return };
         if let Some(group) = self.groups.slots.get_mut(broadcast) {
@@ -50,8 +50,9 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// The subnet administrator has lost its memberships (it asked to register again, or was replaced): each is left
-    /// and joined anew. Not the broadcast group's, whose keeper does the same and calls [`Self::set_broadcast`].
+    /// The subnet administrator has lost its memberships (it asked to register again, or was replaced): each
+    /// is left and joined anew. Not the broadcast group's, whose keeper does the same and calls
+    /// [`Self::set_broadcast`].
     pub fn rejoin(&mut self, now: Time) {
         for slot in 0..self.groups.slots.capacity() {
             let Some(group) = self.groups.slots.get_mut(slot) else { continue };
@@ -120,8 +121,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// Replaces the list of Ethernet multicast addresses that the host listens to (OID_802_3_MULTICAST_LIST). At most
-    /// [`super::listen::MAX_LIST`] count.
+    /// Replaces the list of Ethernet multicast addresses that the host listens to (OID_802_3_MULTICAST_LIST).
+    /// At most [`super::listen::MAX_LIST`] count.
     pub fn set_multicast_list(&mut self, list: &[MacAddr], now: Time) {
         self.listeners.set_list(list, now);
         let deadline = self.listeners.deadline(now);
@@ -141,8 +142,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         self.listeners.wants(mac)
     }
 
-    /// The host's own IGMP or MLD report, on its way down, says that it joined a group or left it. `false` if nothing
-    /// came of it.
+    /// The host's own IGMP or MLD report, on its way down, says that it joined a group or left it. `false` if
+    /// nothing came of it.
     pub fn reported(&mut self, group: IpGroup, joined: bool, now: Time) {
         self.listeners.report(group, joined);
         self.reconcile(now);
@@ -175,8 +176,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// The outcome of a [`super::directory::Work::Join`]. Called exactly once for each, at any level up to DISPATCH.
-    /// Answers a membership that nobody wants: the caller leaves it.
+    /// The outcome of a [`super::directory::Work::Join`]. Called exactly once for each, at any level up to
+    /// DISPATCH. Answers a membership that nobody wants: the caller leaves it.
     #[must_use = "an unwanted membership must be left"]
     pub fn joined(&mut self, ticket: Ticket, outcome: Result<(J, Record), ()>, now: Time) -> Option<J> {
         let Some(slot) = self.groups.punctual(ticket) else {
@@ -198,8 +199,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         None
     }
 
-    /// The end of a [`super::directory::Work::Leave`], well or not. Called exactly once for each, at any level up to
-    /// DISPATCH.
+    /// The end of a [`super::directory::Work::Leave`], well or not. Called exactly once for each, at any
+    /// level up to DISPATCH.
     pub fn left(&mut self, ticket: Ticket, now: Time) {
         let Some(slot) = self.groups.punctual(ticket) else { return };
         self.groups.disarm(slot, &mut self.avs, None::<(&mut Pending<P, M>, Refusal)>);
@@ -212,7 +213,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         self.note_deadline(retry);
     }
 
-    /// Whether a membership is held or being had; the broadcast group's does not count. A halt waits until not.
+    /// Whether a membership is held or being had; the broadcast group's does not count. A halt waits until
+    /// not.
     pub fn has_memberships(&self) -> bool {
         (0..self.groups.slots.capacity()).filter_map(|slot| self.groups.slots.get(slot)).any(|group| {
             !group.pinned && (group.handle.is_some() || !matches!(group.membership.state, State::Out))

@@ -26,8 +26,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// Whether packets carry a GRH: always to a group (IBTA volume 1, 9.6.1.2.4), and over a router, which a hop
-    /// limit above 1 tells of (IBTA volume 1, 8.3.6).
+    /// Whether packets carry a GRH: always to a group (IBTA volume 1, 9.6.1), and over a router, which a
+    /// hop limit above 1 tells of (IBTA volume 1, 8.3).
     pub const fn needs_grh(&self) -> bool {
         self.destination.is_multicast() || self.hop_limit > 1
     }

@@ -137,8 +137,8 @@ impl<P, M: Memory> Pending<P, M> {
         !self.refused.is_empty()
     }
 
-    /// Takes every waiting packet for which `is_it` says yes out of its queue, whichever that is, and gives it to
-    /// `taken`. Looks at the whole pool.
+    /// Takes every waiting packet for which `is_it` says yes out of its queue, whichever that is, and gives
+    /// it to `taken`. Looks at the whole pool.
     pub fn cancel(&mut self, mut is_it: impl FnMut(&P) -> bool, mut taken: impl FnMut(P)) {
         for slot in 0..self.nodes.capacity() {
             if let Some(node) = self.nodes.get_mut(slot)

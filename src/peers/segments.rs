@@ -5,8 +5,8 @@ use super::memory::{Memory, OutOfMemory};
 /// Elements of a segment.
 pub const SEGMENT: usize = 512;
 
-/// The array. Its directory of segments has the size of the limit from the start (a pointer for each); segments
-/// are added as they are needed.
+/// The array. Its directory of segments has the size of the limit from the start (a pointer for each);
+/// segments are added as they are needed.
 pub struct Segments<T, M: Memory> {
     directory: M::Array<Option<M::Array<T>>>,
     len: u32,

@@ -6,8 +6,8 @@ use super::segments::{SEGMENT, Segments, segment};
 /// No slot.
 pub const NONE: u32 = u32::MAX;
 
-/// A slot and which of its successive tenants is meant: what a query carries while it is outstanding, so that an
-/// answer which comes after the tenant has left is recognized.
+/// A slot and which of its successive tenants is meant: what a query carries while it is outstanding, so that
+/// an answer which comes after the tenant has left is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     slot: u32,

@@ -69,8 +69,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         (endpoint.resolution.round == ticket.round).then_some(slot)
     }
 
-    /// The answer to a [`Work::QueryPath`]. Called exactly once for each, at any level up to DISPATCH. An answer that
-    /// is late is ignored; one that is not to the question counts as a failure.
+    /// The answer to a [`Work::QueryPath`]. Called exactly once for each, at any level up to DISPATCH. An
+    /// answer that is late is ignored; one that is not to the question counts as a failure.
     pub fn path_answered(&mut self, ticket: Ticket, answer: Result<Path, Failure>, now: Time) {
         self.queries_outstanding = self.queries_outstanding.saturating_sub(1);
         let Some(slot) = self.punctual(ticket) else { return };
@@ -121,7 +121,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
         if self.table.slots.get(slot).is_some_and(|endpoint| endpoint.by_route && endpoint.lid != base) {
             if self.config.scheme.follows_lid() {
-                // It keeps its old Ethernet address for those who still use it, and gets the new one when heard.
+                // It keeps its old Ethernet address for those who still use it, and gets the new one when
+                // heard.
                 self.table.unlink_address(slot);
                 self.table.unlink_route(slot);
             } else if self.table.find_route(base, qpn).is_none() {
@@ -130,8 +131,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         }
     }
 
-    /// The outcome of a [`Work::CreateAv`]. Called exactly once for each. Answers a handle that nobody wants (the
-    /// work was late, or there is no room): the caller destroys it.
+    /// The outcome of a [`Work::CreateAv`]. Called exactly once for each. Answers a handle that nobody wants
+    /// (the work was late, or there is no room): the caller destroys it.
     #[must_use = "an unwanted address handle must be destroyed"]
     pub fn av_created(&mut self, ticket: Ticket, outcome: Result<A, ()>, now: Time) -> Option<A> {
         if ticket.kind == Kind::Group {
@@ -158,7 +159,8 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
         unwanted
     }
 
-    /// Lets time pass: retries that are due, peers and groups that nobody uses. Does a bounded amount of work.
+    /// Lets time pass: retries that are due, peers and groups that nobody uses. Does a bounded amount of
+    /// work.
     pub fn tick(&mut self, now: Time) {
         self.deadline = None;
         self.growth_failed = false;

@@ -1,11 +1,12 @@
 //! Addresses from a GUID: the vendors' own conversions, then a mask of bytes.
 //!
-//! The conversions are those of the Windows OpenFabrics driver, so that an upgrade keeps its permanent address.
+//! The conversions are those of the Windows OpenFabrics driver, so that an upgrade keeps its permanent
+//! address.
 
 use crate::ipoib::mac::MacAddr;
 
-/// Which six of a GUID's eight bytes make the address. Bit 7 stands for the first byte on the wire, bit 0 for the
-/// last.
+/// Which six of a GUID's eight bytes make the address. Bit 7 stands for the first byte on the wire, bit 0 for
+/// the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuidMask(u8);
 
@@ -30,11 +31,12 @@ impl Default for GuidMask {
     }
 }
 
-/// The address of the port with this GUID. Vendors whose GUIDs are not made of an Ethernet address have their own
-/// conversion; where that does not know the GUID's form, and for everybody else, `mask` chooses the bytes.
+/// The address of the port with this GUID. Vendors whose GUIDs are not made of an Ethernet address have their
+/// own conversion; where that does not know the GUID's form, and for everybody else, `mask` chooses the
+/// bytes.
 ///
-/// The answer is always one that a station can have: a GUID that would give a group address, or zero, loses the
-/// group bit and becomes locally administered.
+/// The answer is always one that a station can have: a GUID that would give a group address, or zero, loses
+/// the group bit and becomes locally administered.
 pub const fn mac_from_guid(guid: [u8; 8], mask: GuidMask) -> MacAddr {
     let converted = match guid {
         [0x00, 0x02, 0xc9, ..] => mellanox(guid),
@@ -51,8 +53,8 @@ pub const fn mac_from_guid(guid: [u8; 8], mask: GuidMask) -> MacAddr {
     MacAddr::new([first, b, c, d, e, f])
 }
 
-/// Mellanox: bytes 3 and 4 tell the generation. 02-00 keeps the vendor's first byte, 03-00 sets the local bit so
-/// that both may count through the same 24 bits.
+/// Mellanox: bytes 3 and 4 tell the generation. 02-00 keeps the vendor's first byte, 03-00 sets the local bit
+/// so that both may count through the same 24 bits.
 const fn mellanox([_, b, c, d, e, f, g, h]: [u8; 8]) -> Option<[u8; 6]> {
     let first = match (d, e) {
         (2, 0) => 0x00,
@@ -67,8 +69,8 @@ const fn voltaire([a, b, c, _, e, f, g, h]: [u8; 8]) -> [u8; 6] {
     [a, b, c, e ^ g, f ^ h, f.wrapping_add(g).wrapping_add(h)]
 }
 
-/// SilverStorm: numbered downwards from a fixed address, two for each HCA, less the port number in byte 3. Only
-/// GUIDs whose bits 23 to 26 are clear have this form.
+/// SilverStorm: numbered downwards from a fixed address, two for each HCA, less the port number in byte 3.
+/// Only GUIDs whose bits 23 to 26 are clear have this form.
 const fn silverstorm(guid: [u8; 8]) -> Option<[u8; 6]> {
     const TOP: u32 = 0x00ff_f000;
     const FIRST: u32 = 0x101;

@@ -3,8 +3,8 @@
 use crate::ipoib::mac::MacAddr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Hands out `02-00-NN-NN-NN-NN` with numbers from 1; 0 is never given. After 2^32 - 1 addresses it begins anew,
-/// so who enters one into a table asks again if it is taken.
+/// Hands out `02-00-NN-NN-NN-NN` with numbers from 1; 0 is never given. After 2^32 - 1 addresses it begins
+/// anew, so who enters one into a table asks again if it is taken.
 #[derive(Debug, Default)]
 pub struct LaaCounter(AtomicU32);
 

@@ -6,9 +6,9 @@
 //! | [`Scheme::LaaCounter`] | `02-00-NN-NN-NN-NN` | the same, next number | no |
 //! | [`Scheme::Guid`] | from the port GUID | from the GUID in its GID | yes, if the masks are |
 //!
-//! Under [`Scheme::QpnLid`] two hosts whose QPs have the same number have the same *local* address, each seeing
-//! the other under an address with its LID in it. What must be unique on the wire (a DHCP client identifier, an
-//! IPv6 interface identifier) is therefore made from the GUID, never from the local address.
+//! Under [`Scheme::QpnLid`] two hosts whose QPs have the same number have the same *local* address, each
+//! seeing the other under an address with its LID in it. What must be unique on the wire (a DHCP client
+//! identifier, an IPv6 interface identifier) is therefore made from the GUID, never from the local address.
 
 pub mod guid;
 pub mod laa;

@@ -1,7 +1,7 @@
 //! `02-QQ-QQ-QQ-LL-LL`: a locally administered address of QPN and LID, big-endian.
 //!
-//! The layout that eIPoIB and iPXE use. The local LID is taken as zero, so that the address is known before the
-//! subnet manager assigns one and stays when it assigns another.
+//! The layout that eIPoIB and iPXE use. The local LID is taken as zero, so that the address is known before
+//! the subnet manager assigns one and stays when it assigns another.
 
 use crate::ipoib::ids::{Lid, Qpn};
 use crate::ipoib::mac::MacAddr;

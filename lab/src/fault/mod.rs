@@ -2,6 +2,7 @@
 
 mod plan;
 mod site;
+mod walk;
 
 pub use plan::{Faults, Plan, SiteReport, Sweep};
 pub use site::Site;

@@ -2,7 +2,8 @@
 
 use std::ffi::c_void;
 
-use crate::sim;
+use super::walk::walk;
+use crate::{image, sim};
 
 /// Frames kept of a call stack.
 const DEPTH: usize = 24;
@@ -19,22 +20,23 @@ impl Site {
     pub fn here() -> Self {
         let mut frames = Vec::with_capacity(DEPTH);
         let border = sim::stack_mark().unwrap_or(usize::MAX);
-        backtrace::trace(|frame| {
-            let inside = (frame.sp() as usize) < border;
-            if inside {
-                frames.push(frame.ip() as usize);
-            }
-            inside && frames.len() < DEPTH
+        walk(border, &mut |frame| {
+            frames.push(frame);
+            frames.len() < DEPTH
         });
         Self { frames }
     }
 
-    /// A number for the site that is the same in every run of the same executable.
+    /// A number for the site that is the same in every run of the same executable and driver image.
     pub fn id(&self) -> u64 {
-        // Addresses move with the executable's load address, differences do not.
-        let base = Self::here as *const () as usize;
-        self.frames.iter().fold(0xCBF2_9CE4_8422_2325, |hash, frame| {
-            (hash ^ frame.wrapping_sub(base) as u64).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(29)
+        // Addresses move with the load address of the executable or of the driver image, differences do not.
+        let own = Self::here as *const () as usize;
+        let offset = |frame: usize| match image::place(frame) {
+            Some(place) => u64::from(place.offset) | 1 << 63,
+            None => frame.wrapping_sub(own) as u64,
+        };
+        self.frames.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &frame| {
+            (hash ^ offset(frame)).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(29)
         })
     }
 
@@ -43,6 +45,7 @@ impl Site {
         let mut lines = Vec::new();
         for &ip in &self.frames {
             // The return address may belong to the next line; the byte before it is in the call.
+            lines.extend(image::describe(ip.wrapping_sub(1)));
             backtrace::resolve(ip.wrapping_sub(1) as *mut c_void, |symbol| {
                 let Some(name) = symbol.name() else { return };
                 let name = format!("{name:#}");

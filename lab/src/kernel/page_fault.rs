@@ -1,15 +1,16 @@
 //! Accesses to memory that is not there, turned from a dead process into a broken rule.
 //!
-//! The pool makes freed pages and the page behind a block inaccessible. When code in a coroutine touches one, the
-//! signal handler sends it on in a function that reports the violation and never returns. Every other fault goes to
-//! whoever handled the signal before.
+//! The pool makes freed pages and the page behind a block inaccessible, the image loader what it unloaded. When code in a
+//! coroutine touches one, the signal handler sends it on in a function that reports the violation and never returns.
+//! Every other fault goes to whoever handled the signal before.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use super::{Machine, pool};
+use crate::image::{self, Fault};
 use crate::sim;
-use crate::verifier::rules::PAGE_FAULT;
+use crate::verifier::rules::{IMAGE_PROTECTION, IMAGE_UNLOADED, PAGE_FAULT};
 use crate::verifier::violation;
 
 /// The handler before ours. Process-wide, as signal handlers are.
@@ -44,6 +45,7 @@ unsafe extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *
         // the entry of a function.
         registers[libc::REG_RSP as usize] = ((stack - 256) & !15) as i64 - 8;
         registers[libc::REG_RDI as usize] = address as i64;
+        registers[libc::REG_RSI as usize] = registers[libc::REG_RIP as usize];
         registers[libc::REG_RIP as usize] = landing as *const () as i64;
         return;
     }
@@ -71,11 +73,18 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) 
 }
 
 /// Where the code that made a bad access continues.
-extern "C" fn landing(address: usize) -> ! {
+extern "C" fn landing(address: usize, instruction: usize) -> ! {
     let call =
         Machine::try_current().and_then(|machine| machine.driver_callback()).unwrap_or("a memory access");
-    match pool::explain_fault(address) {
-        Some((rule, detail)) => violation(rule, call, detail),
-        None => violation(PAGE_FAULT, call, format!("access to {address:#x}")),
-    }
+    let by = image::describe(instruction).join(" in ");
+    let by = if by.is_empty() { by } else { format!(", by {by}") };
+    let (rule, detail) = match pool::explain_fault(address) {
+        Some(explained) => explained,
+        None => match image::explain_fault(address) {
+            Some(Fault::Unloaded(detail)) => (IMAGE_UNLOADED, detail),
+            Some(Fault::Protected(detail)) => (IMAGE_PROTECTION, detail),
+            None => (PAGE_FAULT, format!("access to {address:#x}")),
+        },
+    };
+    violation(rule, call, format!("{detail}{by}"))
 }

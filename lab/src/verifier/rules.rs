@@ -80,6 +80,10 @@ rules! {
     RESOURCE_NOT_OWNED: "Only what was obtained, and not given back yet, is given back.",
         "devtest, Driver Verifier: I/O Verification";
     PAGE_FAULT: "Only valid memory is touched.", "bug check 0x50 PAGE_FAULT_IN_NONPAGED_AREA";
+    IMAGE_UNLOADED: "Nothing of a driver runs, and nobody touches its variables, once it is unloaded.",
+        "bug check 0xCE DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS";
+    IMAGE_PROTECTION: "A driver writes only to its writable sections and runs only its executable ones.",
+        "bug checks 0xBE ATTEMPTED_WRITE_TO_READONLY_MEMORY and 0xFC ATTEMPTED_EXECUTE_OF_NOEXECUTE_MEMORY";
     MDL_NOT_NONPAGED_POOL: "MmBuildMdlForNonPagedPool takes an MDL of a buffer in nonpaged pool.",
         "wdm/nf-wdm-mmbuildmdlfornonpagedpool";
     MDL_STATE: "An MDL's pages are locked or nonpaged before it is mapped, and it is built once.",

@@ -229,7 +229,7 @@ const ACTIONS: &[(Rule, bool, Action)] = &[
 ];
 
 /// Rules that other rooms report, with the facts this room gives them.
-const REPORTED_ELSEWHERE: &[Rule] = &[DMA_INVALID_MEMORY];
+const REPORTED_ELSEWHERE: &[Rule] = &[DMA_INVALID_MEMORY, IMAGE_UNLOADED, IMAGE_PROTECTION];
 
 #[test]
 fn each_rule_is_tripped_by_exactly_its_wrong_action() {

@@ -139,7 +139,7 @@ unsafe extern "win64" fn miniport_halt_ex(context: sys::NDIS_HANDLE, _action: sy
 unsafe fn release(adapter: PoolArc<Adapter>, at: &Passive<'_>) {
     // SAFETY: the caller's contract.
     if let Some(machinery) = unsafe { adapter.machinery_place().take_shared() } {
-        machinery.free(at);
+        machinery.into_inner().free(at);
     }
     drop(adapter);
 }

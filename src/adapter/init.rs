@@ -34,12 +34,13 @@ use crate::kernel::irql::Passive;
 use crate::kernel::link::LinkState;
 use crate::kernel::log::{Level, Log};
 use crate::kernel::mutex::Mutex;
-use crate::kernel::pool::Tag;
+use crate::kernel::pool::{PoolBox, Tag};
 use crate::kernel::set_once::SetOnce;
 use crate::kernel::sg::SgDma;
 use crate::kernel::status::Error;
 use crate::kernel::timer::Timer;
 use crate::kernel::work_item::WorkItem;
+use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicBool;
 use windows_kernel_sys as sys;
 
@@ -65,12 +66,9 @@ pub fn initialize(ndis: AdapterHandle, at: &mut Passive<'_>) -> Result<PoolArc<A
         (None, error.ndis())
     })?;
     let (interface, adapter) = adapter;
-    let result =
-        register(&adapter, at).and_then(|()| equip(&adapter, &interface, at)).and_then(|machinery| {
-            // The place is empty: it is filled here only.
-            let _ = adapter.machinery.set(machinery);
-            start(&adapter, at)
-        });
+    let result = register(&adapter, at)
+        .and_then(|()| equip(&adapter, &interface, at))
+        .and_then(|()| start(&adapter, at));
     match result {
         Ok(()) => Ok(adapter),
         Err((stage, error)) => {
@@ -102,7 +100,8 @@ fn report(ndis: AdapterHandle, stage: Stage, code: u32) {
     ndis.log_event(entry, [stage as u32, code]);
 }
 
-/// The adapter itself, without anything that calls it.
+/// The adapter itself, without anything that calls it. A frame of its own: the adapter passes over the stack.
+#[inline(never)]
 fn create(ndis: AdapterHandle, at: &Passive<'_>) -> Result<(Interface, PoolArc<Adapter>), Error> {
     let config = registry::load(ndis, at);
     let interface = Interface::query(ndis, at)?;
@@ -153,12 +152,14 @@ fn register(adapter: &PoolArc<Adapter>, at: &Passive<'_>) -> Result<(), (Stage, 
 }
 
 /// Everything that calls the adapter back, or nothing.
+#[inline(never)]
 fn equip(
     adapter: &PoolArc<Adapter>,
     interface: &Interface,
     at: &mut Passive<'_>,
-) -> Result<Machinery, (Stage, Error)> {
+) -> Result<(), (Stage, Error)> {
     let config = &adapter.config;
+    let place = PoolBox::<Machinery>::try_uninit(TAG).map_err(|error| (Stage::Adapter, error))?;
     let ib = |error: IbError| Error::from_status(error.to_ntstatus());
     let mut size = QpConfig {
         send_depth: config.sq_depth,
@@ -185,21 +186,9 @@ fn equip(
     })?;
     match equip_with(adapter, &resources, size, at) {
         Ok(parts) => {
-            let Parts { receiver, sender, resolver, memberships, queries, worker, timer, dma, addresses } =
-                parts;
-            Ok(Machinery {
-                receiver,
-                sender,
-                resolver,
-                memberships,
-                queries,
-                worker,
-                timer,
-                dma,
-                addresses,
-                resources,
-                pnp: SetOnce::new(),
-            })
+            // The place is empty: it is filled here only.
+            let _ = adapter.machinery.set(assemble(place, parts, resources));
+            Ok(())
         }
         Err(error) => {
             // What went wrong first is what counts.
@@ -221,7 +210,31 @@ struct Parts {
     addresses: Addresses,
 }
 
+/// A frame of its own: the whole passes over the stack once.
+#[inline(never)]
+fn assemble(
+    place: PoolBox<MaybeUninit<Machinery>>,
+    parts: Parts,
+    resources: Resources,
+) -> PoolBox<Machinery> {
+    let Parts { receiver, sender, resolver, memberships, queries, worker, timer, dma, addresses } = parts;
+    place.write(Machinery {
+        receiver,
+        sender,
+        resolver,
+        memberships,
+        queries,
+        worker,
+        timer,
+        dma,
+        addresses,
+        resources,
+        pnp: SetOnce::new(),
+    })
+}
+
 /// The DMA registration last but one and the rings that need it: what is made before is released by being dropped.
+#[inline(never)]
 fn equip_with(
     adapter: &PoolArc<Adapter>,
     resources: &Resources,

@@ -48,6 +48,7 @@ use crate::kernel::irql::{Dispatch, Passive};
 use crate::kernel::log::Log;
 use crate::kernel::mutex::Mutex;
 use crate::kernel::nbl::{ReturnedChain, SendChain};
+use crate::kernel::pool::PoolBox;
 use crate::kernel::set_once::SetOnce;
 use crate::kernel::sg::SgDma;
 use crate::kernel::timer::Timer;
@@ -82,7 +83,7 @@ pub struct Adapter {
     /// Set by the worker when it has served a halt.
     halted: Event,
     /// What is made once the adapter has an address that it can be called back by.
-    machinery: SetOnce<Machinery>,
+    machinery: SetOnce<PoolBox<Machinery>>,
 }
 
 /// What calls the adapter back, and what the data path uses.
@@ -115,11 +116,11 @@ pub struct Addresses {
 impl Adapter {
     /// What is made last in MiniportInitializeEx and gone first in MiniportHaltEx; `None` outside of that.
     pub(crate) fn machinery(&self) -> Option<&Machinery> {
-        self.machinery.get()
+        self.machinery.get().map(|machinery| &**machinery)
     }
 
     /// The place that the machinery lies in, for the end of MiniportHaltEx.
-    pub(crate) fn machinery_place(&self) -> &SetOnce<Machinery> {
+    pub(crate) fn machinery_place(&self) -> &SetOnce<PoolBox<Machinery>> {
         &self.machinery
     }
 

@@ -24,7 +24,7 @@ use crate::kernel::nbl::{SendBuffer, SendQueue};
 use crate::kernel::pool::{PoolBox, PoolVec, Tag};
 use crate::kernel::set_once::SetOnce;
 use crate::kernel::spinlock::SpinLock;
-use crate::kernel::status::Result;
+use crate::kernel::status::{Error, Result};
 use crate::kernel::time;
 use crate::peers::pool::Pool;
 use crate::peers::{
@@ -121,11 +121,20 @@ struct Port {
     pkey_index: u16,
 }
 
+/// A frame of its own: the directory passes over the stack.
+#[inline(never)]
+fn peers(limits: peers::Config) -> Result<PoolBox<Peers>> {
+    let place = PoolBox::try_uninit(TAG)?;
+    let directory = Directory::new(&Pool, limits).map_err(|_| Error::RESOURCES)?;
+    Ok(place.write(Peers { directory, context: None }))
+}
+
 fn now() -> Time {
     Time::from_uptime(time::now())
 }
 
 impl Resolver {
+    #[inline(never)]
     pub(super) fn try_new(config: &Config, scheme: Scheme, mac: MacAddr, qpn: Qpn) -> Result<Self> {
         let limits = peers::Config {
             scheme,
@@ -136,9 +145,8 @@ impl Resolver {
             idle: config.aging_seconds.saturating_mul(1000),
             ..peers::Config::DEFAULT
         };
-        let directory = Directory::new(&Pool, limits).map_err(|_| crate::kernel::status::Error::RESOURCES)?;
         Ok(Self {
-            peers: SpinLock::new(PoolBox::try_new(TAG, Peers { directory, context: None })?),
+            peers: SpinLock::new(peers(limits)?),
             queries: Tickets::try_new(QUERIES)?,
             memberships: Tickets::try_new(GROUPS)?,
             local: SpinLock::new(Port::default()),

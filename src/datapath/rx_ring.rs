@@ -123,6 +123,8 @@ impl RxRing {
     }
 
     /// Polls once. `Err` if the CQ cannot be polled.
+    // A frame of its own: the batch is gone from the stack when its frames are delivered.
+    #[inline(never)]
     pub fn poll(
         &self,
         cq: &Cq,

@@ -97,6 +97,21 @@ impl<T> PoolBox<T> {
         unsafe { Self::try_init(tag, |_| ()) }
     }
 
+    /// A place for a value that is to come: for making sure of the memory before what must not fail half-way, and for
+    /// values that are large. [`PoolBox::write`] fills it.
+    pub fn try_uninit(tag: Tag) -> Result<PoolBox<MaybeUninit<T>>> {
+        Ok(PoolBox { block: Self::block(tag)?.cast(), tag })
+    }
+
+    /// Moves the value out and frees its place.
+    pub fn into_inner(self) -> T {
+        // SAFETY: the value is moved out; the place is then dropped as one that holds nothing.
+        let value = unsafe { self.block.read() };
+        let tag = self.tag;
+        drop(PoolBox { block: self.into_raw().cast::<MaybeUninit<T>>(), tag });
+        value
+    }
+
     fn block(tag: Tag) -> Result<NonNull<T>> {
         let () = Self::FITS;
         Ok(allocate(mem::size_of::<T>(), tag)?.cast())
@@ -120,6 +135,15 @@ impl<T> PoolBox<T> {
     /// Where the value is.
     pub fn as_ptr(&self) -> *mut T {
         self.block.as_ptr()
+    }
+}
+
+impl<T> PoolBox<MaybeUninit<T>> {
+    /// Moves a value into the place.
+    pub fn write(mut self, value: T) -> PoolBox<T> {
+        MaybeUninit::write(&mut self, value);
+        let tag = self.tag;
+        PoolBox { block: self.into_raw().cast(), tag }
     }
 }
 

@@ -205,6 +205,8 @@ impl<A, J, M: Memory> Growth<A, J, M> {
 
 impl<A, J, P, M: Memory> Directory<A, J, P, M> {
     /// An empty directory, with memory for a first segment of peers, groups and address handles.
+    // A frame of its own: a kernel stack is small, and this is not.
+    #[inline(never)]
     pub fn new(memory: &M, config: Config) -> Result<Self, OutOfMemory> {
         let hash = HashKey::new(config.hash_seed);
         let mut directory = Self {

@@ -103,8 +103,10 @@ impl Hca {
                 }
                 (send.requests.pop_front(), send.epoch)
             };
-            if let Some(request) = request {
-                self.send_one(qp, epoch, &request);
+            match request {
+                Some(request) if qp.service == Service::Rc => self.start_message(qp, epoch, request),
+                Some(request) => self.send_one(qp, epoch, &request),
+                None => {}
             }
         }
     }
@@ -126,15 +128,34 @@ impl Hca {
     /// Sends one request and completes it.
     fn send_one(self: &Arc<Self>, qp: &Arc<Qp>, epoch: u32, request: &SendRequest) {
         let injected = qp.send().inject.take();
-        let outcome = match qp.service {
-            _ if injected.is_some() => injected.map_or(Ok(0), Err),
-            Service::Ud => self.send_datagram(qp, request),
-            Service::Rc => Err(Status::LocalOperation),
-        };
+        let outcome = injected.map_or_else(|| self.send_datagram(qp, request), Err);
         let (status, length) = match outcome {
             Ok(length) => (Status::Success, length),
             Err(status) => (status, 0),
         };
+        self.end_one(qp, epoch, request, status, length);
+    }
+
+    /// Starts a message of a connected queue pair, which completes when it is acknowledged.
+    fn start_message(self: &Arc<Self>, qp: &Arc<Qp>, epoch: u32, request: SendRequest) {
+        let injected = qp.send().inject.take();
+        let started = match injected {
+            Some(status) => Err((request, status)),
+            None => self.send_message(qp, epoch, request),
+        };
+        if let Err((request, status)) = started {
+            self.end_one(qp, epoch, &request, status, 0);
+        }
+    }
+
+    fn end_one(
+        self: &Arc<Self>,
+        qp: &Arc<Qp>,
+        epoch: u32,
+        request: &SendRequest,
+        status: Status,
+        length: u32,
+    ) {
         let pushed = {
             let mut send = qp.send();
             qp.complete_send(&mut send, epoch, request, status, length)
@@ -238,7 +259,10 @@ impl Hca {
     fn try_receive(self: &Arc<Self>, port: u8, packet: &Packet) -> Result<(), Ignored> {
         let (headers, payload) = packet.parse().map_err(|_| Ignored::Malformed)?;
         let dest = headers.bth.dest_qp;
-        let Some(deth) = headers.deth else { return Err(Ignored::NoQueuePair) };
+        let Some(deth) = headers.deth else {
+            let qp = self.qp_by_number(dest.get()).filter(|qp| qp.service == Service::Rc);
+            return self.receive_connected(port, &qp.ok_or(Ignored::NoQueuePair)?, &headers, payload);
+        };
         if dest == Qpn::MULTICAST {
             let grh = headers.grh.filter(|grh| grh.dgid.is_multicast() && headers.lrh.dlid.is_multicast());
             let group = grh.ok_or(Ignored::Malformed)?.dgid;

@@ -42,6 +42,7 @@ pub mod mem;
 pub mod net;
 pub mod qp;
 pub mod qp_state;
+mod rc;
 pub mod rules;
 
 pub use engine::Ignored;

@@ -13,7 +13,8 @@ use super::av::Av;
 use super::cq::{Completion, CompletionKind, Cq, Pushed, Receive, Status};
 use super::handle::Handle;
 use super::mem::Element;
-use super::qp_state::{self, Modify, PathAttr, QpState, Refused, Service};
+use super::qp_state::{self, Modify, PathAttr, QpState, Refused, Retry, Service};
+use super::rc::{Expected, Flights};
 use super::{read, write};
 use crate::sim::{Lock, LockGuard};
 
@@ -49,12 +50,16 @@ pub struct Attrs {
     pub access: u32,
     /// Initial or last given send PSN.
     pub sq_psn: u32,
-    /// Next expected PSN of a connected queue pair.
+    /// Initial or last given receive PSN of a connected queue pair.
     pub rq_psn: u32,
     /// Peer of a connected queue pair.
     pub dest_qpn: u32,
     /// Path of a connected queue pair.
     pub path: PathAttr,
+    /// Retries of a connected queue pair.
+    pub retry: Retry,
+    /// RNR timer code of a connected queue pair.
+    pub rnr_timer: u8,
     /// How often it was reset: completions and deliveries of an older life are void.
     pub epoch: u32,
     /// With SQD: an event was asked for.
@@ -73,6 +78,8 @@ impl Attrs {
             rq_psn: 0,
             dest_qpn: 0,
             path: PathAttr::default(),
+            retry: Retry::default(),
+            rnr_timer: 0,
             epoch,
             notify_drained: false,
         }
@@ -137,6 +144,8 @@ pub struct SendQueue {
     pub psn: u32,
     /// Has the engine an event to come back to this queue?
     pub scheduled: bool,
+    /// Connected services: sent, not acknowledged.
+    pub flights: Flights,
     /// How the next send is to end, if a test said so.
     pub inject: Option<Status>,
     /// No packet before this time (static rate control).
@@ -152,6 +161,8 @@ pub struct RecvQueue {
     pub requests: VecDeque<RecvRequest>,
     /// Slots taken.
     pub used: u32,
+    /// Connected services: what comes next.
+    pub expected: Expected,
     /// Life of the queue pair, as in [`Attrs::epoch`].
     pub epoch: u32,
 }
@@ -384,6 +395,11 @@ impl Qp {
     pub fn flush_sends(&self, notices: &mut Notices) {
         let mut send = self.send();
         let epoch = send.epoch;
+        let flights = send.flights.take();
+        for request in flights {
+            let pushed = self.complete_send(&mut send, epoch, &request, Status::Flushed, 0);
+            note(notices, &self.send_cq, pushed);
+        }
         while let Some(request) = send.requests.pop_front() {
             let pushed = self.complete_send(&mut send, epoch, &request, Status::Flushed, 0);
             note(notices, &self.send_cq, pushed);
@@ -393,6 +409,10 @@ impl Qp {
     /// Completes every receive as flushed.
     pub fn flush_recvs(&self, notices: &mut Notices) {
         let mut recv = self.recv();
+        // A message that was coming in has a receive already.
+        if let Some(request) = recv.expected.abandon() {
+            recv.requests.push_front(request);
+        }
         while let Some(request) = recv.requests.pop_front() {
             let pushed =
                 self.complete_recv(&recv, request.wr_id, Status::Flushed, 0, false, Receive::default());
@@ -413,6 +433,7 @@ impl Qp {
         qp_state::check(self.service, from, modify)?;
         if modify.to == QpState::Reset {
             let mut send = self.send();
+            // Messages of a connected queue pair have no address vector, so what is in flight just goes.
             for request in send.requests.drain(..) {
                 if let Some(av) = request.av {
                     av.release();
@@ -436,6 +457,14 @@ impl Qp {
         attrs.rq_psn = a.rq_psn.unwrap_or(attrs.rq_psn);
         attrs.dest_qpn = a.dest_qpn.unwrap_or(attrs.dest_qpn);
         attrs.path = a.path.unwrap_or(attrs.path);
+        attrs.retry = a.retry.unwrap_or(attrs.retry);
+        attrs.rnr_timer = a.rnr_timer.unwrap_or(attrs.rnr_timer);
+        if let Some(psn) = a.rq_psn {
+            self.recv().expected = Expected::from(psn);
+        }
+        if let Some(retry) = a.retry {
+            self.send().flights.arm(retry);
+        }
         let qkey = a.qkey.filter(|qkey| *qkey != attrs.qkey);
         attrs.qkey = a.qkey.unwrap_or(attrs.qkey);
         if let Some(psn) = a.sq_psn {
@@ -464,11 +493,6 @@ impl Qp {
     /// Was an event asked for when the send queue has drained? Asked once only.
     pub fn take_drained_notice(&self) -> bool {
         std::mem::take(&mut write(&self.attrs).notify_drained)
-    }
-
-    /// Advances the expected PSN of a connected queue pair.
-    pub fn set_rq_psn(&self, psn: u32) {
-        write(&self.attrs).rq_psn = psn & 0xff_ffff;
     }
 }
 

@@ -85,6 +85,17 @@ pub struct PathAttr {
     pub mtu: u8,
 }
 
+/// When and how often a connected queue pair sends again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Retry {
+    /// Local ACK timeout: 4.096 us times two to this power; 0 is for ever.
+    pub timeout: u8,
+    /// Times to send again after a timeout or a sequence error.
+    pub count: u8,
+    /// Times to send again after "receiver not ready"; 7 is for ever.
+    pub rnr: u8,
+}
+
 /// Optional attributes of a request (`opts`), and those that the target state always carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Attributes {
@@ -104,10 +115,10 @@ pub struct Attributes {
     pub dest_qpn: Option<u32>,
     /// Path to the peer.
     pub path: Option<PathAttr>,
-    /// Local ACK timeout exponent, and how often to retry.
-    pub retry: Option<(u8, u8)>,
-    /// RNR retries, and the minimum RNR NAK timer.
-    pub rnr: Option<(u8, u8)>,
+    /// When and how often a connected queue pair sends again.
+    pub retry: Option<Retry>,
+    /// Code of the shortest time that a peer is asked to wait for a receive (§9.7.5.2.8).
+    pub rnr_timer: Option<u8>,
 }
 
 /// A request to change state.
@@ -208,7 +219,7 @@ fn edge(service: Service, from: QpState, to: QpState) -> Option<Edge> {
             qkey,
             access,
             connect: if ud { No } else { Must },
-            rnr: if ud { No } else { May },
+            rnr: if ud { No } else { Must },
             ..BARE
         },
         (Rtr, Rts) => Edge {
@@ -244,7 +255,7 @@ pub fn check(service: Service, from: QpState, modify: &Modify) -> Result<(), Ref
         (edge.connect, a.dest_qpn.is_some(), "a destination QPN"),
         (edge.connect, a.path.is_some(), "a primary path"),
         (edge.retry, a.retry.is_some(), "retry counts"),
-        (edge.rnr, a.rnr.is_some(), "RNR attributes"),
+        (edge.rnr, a.rnr_timer.is_some(), "an RNR timer"),
     ];
     for (need, present, what) in rules {
         match (need, present) {

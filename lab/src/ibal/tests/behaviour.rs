@@ -705,7 +705,7 @@ fn path_queries_with_loss() {
 
     let lost = bench
         .net
-        .with(|fabric, _| fabric.add_fault(nth(0, sa_response(Attribute::PATH_RECORD)), Effect::Drop));
+        .with(|fabric, _| fabric.add_fault(nth(1, sa_response(Attribute::PATH_RECORD)), Effect::Drop));
     assert_eq!(run(false).0, IB_SUCCESS.0);
     drop(lost);
     let silence =
@@ -1118,7 +1118,10 @@ fn threaded_machines_exchange_packets() {
     let results = results.lock();
     assert!(results.iter().all(|(done, _)| *done == PACKETS));
     let received: usize = results.iter().map(|(_, received)| received).sum();
-    assert_eq!(received as u64 + lost, 2 * PACKETS as u64);
+    // A machine that was done before its peer leaves completions behind.
+    let unpolled: usize =
+        bench.hosts.iter().flat_map(|host| host.ibal.hca().queue_pairs()).map(|qp| qp.recv_cq.len()).sum();
+    assert_eq!((received + unpolled) as u64 + lost, 2 * PACKETS as u64);
     assert!(received > 0);
 }
 

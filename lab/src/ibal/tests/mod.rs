@@ -2,4 +2,5 @@
 
 mod behaviour;
 mod bench;
+mod connected;
 mod rules;

@@ -9,7 +9,7 @@ use super::{DISPATCH, NO_RESOURCES, PASSIVE, address, fails, give, notice, verbs
 use crate::hca::cq::{Arm, Completion, CompletionKind, Cq, Status};
 use crate::hca::mem::{Element, Fault, Physical};
 use crate::hca::qp::{Caps, PostError, Qp, RecvRequest, SendRequest};
-use crate::hca::qp_state::{Attributes, Modify, PathAttr, QpState, Refused, Service};
+use crate::hca::qp_state::{Attributes, Modify, PathAttr, QpState, Refused, Retry, Service};
 use crate::hca::rules::{QP_STATE, QP_TOO_MANY_ELEMENTS};
 use crate::hca::{Handle, Kind, memory_violation};
 use crate::ibal::objects::{Client, Object};
@@ -118,7 +118,7 @@ verbs! {
         let create = unsafe { p_qp_create.read_unaligned() };
         let service = match create.qp_type {
             IB_QPT_UNRELIABLE_DGRM => Service::Ud,
-            IB_QPT_RELIABLE_CONN => return IB_UNSUPPORTED,
+            IB_QPT_RELIABLE_CONN => Service::Rc,
             _ => return IB_INVALID_SETTING,
         };
         if !create.h_srq.is_null() {
@@ -349,7 +349,7 @@ unsafe fn wanted(ibal: &Ibal, qp: &Qp, modify: &ib_qp_mod_t) -> Result<Modify, i
                 let av = address::attributes(&ibal.hca, &rtr.primary_av)?;
                 wanted.attributes.rq_psn = Some(rtr.rq_psn.get());
                 wanted.attributes.dest_qpn = Some(rtr.dest_qp.get());
-                wanted.attributes.rnr = Some((0, rtr.rnr_nak_timeout));
+                wanted.attributes.rnr_timer = Some(rtr.rnr_nak_timeout);
                 wanted.attributes.path = Some(PathAttr {
                     port: av.port,
                     dlid: av.dlid,
@@ -377,9 +377,14 @@ unsafe fn wanted(ibal: &Ibal, qp: &Qp, modify: &ib_qp_mod_t) -> Result<Modify, i
             wanted.attributes.port = has(ib_qp_opts_t::IB_MOD_QP_PRIMARY_PORT).then_some(rts.primary_port);
             wanted.attributes.access =
                 has(ib_qp_opts_t::IB_MOD_QP_ACCESS_CTRL).then(|| rts.access_ctrl.bits());
+            wanted.attributes.rnr_timer =
+                has(ib_qp_opts_t::IB_MOD_QP_RNR_NAK_TIMEOUT).then_some(rts.rnr_nak_timeout);
             if !ud && state == QpState::Rtr {
-                wanted.attributes.retry = Some((rts.local_ack_timeout, rts.retry_cnt));
-                wanted.attributes.rnr = Some((rts.rnr_retry_cnt, rts.rnr_nak_timeout));
+                wanted.attributes.retry = Some(Retry {
+                    timeout: rts.local_ack_timeout,
+                    count: rts.retry_cnt,
+                    rnr: rts.rnr_retry_cnt,
+                });
             }
         }
         QpState::Sqd => {
@@ -446,7 +451,7 @@ fn described(qp: &Qp) -> ib_qp_attr_t {
         dest_num: ib_net32_t::new(attrs.dest_qpn),
         qkey: ib_net32_t::new(attrs.qkey),
         sq_psn: ib_net32_t::new(qp.send().psn),
-        rq_psn: ib_net32_t::new(attrs.rq_psn),
+        rq_psn: ib_net32_t::new(qp.recv().expected.psn()),
         primary_port: attrs.port,
         alternate_port: 0,
         primary_av: ib_av_attr_t::default(),

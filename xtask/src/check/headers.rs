@@ -9,7 +9,7 @@ use object::{
 use super::Findings;
 
 /// Subsystem, machine, entry point and the flags that Windows demands of a modern driver.
-pub(super) fn characteristics(image: &PeFile64<'_>) -> Result<Findings> {
+pub(super) fn characteristics(image: &PeFile64<'_>) -> Findings {
     let mut findings = Findings::new();
     let file = image.nt_headers().file_header();
     let optional = image.nt_headers().optional_header();
@@ -37,12 +37,12 @@ pub(super) fn characteristics(image: &PeFile64<'_>) -> Result<Findings> {
     if directory_size(image, pe::IMAGE_DIRECTORY_ENTRY_BASERELOC) == 0 {
         findings.push("no relocations: the image cannot be moved".to_owned());
     }
-    Ok(findings)
+    findings
 }
 
 /// W^X and alignment, as hypervisor-protected code integrity wants them (Windows driver docs, "Driver
 /// compatibility with memory integrity and VBS").
-pub(super) fn sections(image: &PeFile64<'_>) -> Result<Findings> {
+pub(super) fn sections(image: &PeFile64<'_>) -> Findings {
     let mut findings = Findings::new();
     let alignment = image.nt_headers().optional_header().section_alignment();
     if alignment % 0x1000 != 0 {
@@ -59,7 +59,7 @@ pub(super) fn sections(image: &PeFile64<'_>) -> Result<Findings> {
             findings.push("a section does not begin on a page".to_owned());
         }
     }
-    Ok(findings)
+    findings
 }
 
 /// RT_VERSION and RT_MESSAGETABLE are there.

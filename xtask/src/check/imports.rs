@@ -34,7 +34,7 @@ pub(super) fn check(image: &PeFile64<'_>) -> Result<Findings> {
         match exports::of(&module)? {
             None => findings.push(format!("{name} comes from {module}")),
             Some(names) if !names.contains(&name) => {
-                findings.push(format!("{module} does not export {name}"))
+                findings.push(format!("{module} does not export {name}"));
             }
             Some(_) => {}
         }

@@ -34,8 +34,8 @@ pub(crate) fn check(image: &Path, pdb: Option<&Path>) -> Result<()> {
         wrong += findings.len();
     };
 
-    report("headers", "native x64 driver, ASLR, NX, high entropy, no TLS", headers::characteristics(&pe)?);
-    report("sections", "none writable and executable, page aligned (HVCI)", headers::sections(&pe)?);
+    report("headers", "native x64 driver, ASLR, NX, high entropy, no TLS", headers::characteristics(&pe));
+    report("sections", "none writable and executable, page aligned (HVCI)", headers::sections(&pe));
     report("resources", "version and event-log messages", headers::resources(&pe)?);
     report("imports", "only the kernel and NDIS, each name exported by Windows", imports::check(&pe)?);
     let (largest, findings) = stack::check(&pe)?;

@@ -17,13 +17,14 @@ use pdb2::FallibleIterator;
 
 use super::{Findings, headers::bytes_at};
 
-/// Entry points of sends, receives and completions; each must be in the image.
+/// Entry points of sends, receives and completions; each must be in the image. Those of `ib` and `kernel` are generic
+/// over what is called back, so these are the beginnings of names.
 const DATA_PATH: [&str; 5] = [
     "ipoib::entry::miniport_send_net_buffer_lists",
     "ipoib::entry::miniport_return_net_buffer_lists",
-    "ipoib::entry::receive_completion",
-    "ipoib::entry::send_completion",
-    "ipoib::entry::process_sg_list",
+    "ipoib::ib::client::on_receive",
+    "ipoib::ib::client::on_send",
+    "ipoib::kernel::sg::process_list",
 ];
 
 /// Where a panic or a failed allocation ends.
@@ -38,19 +39,18 @@ const FORBIDDEN: [&str; 4] = [
 pub(super) fn check(image: &PeFile64<'_>, pdb: &Path) -> Result<(usize, Findings)> {
     let names = function_names(pdb)?;
     let graph = call_graph(image, &names)?;
-    let by_name: HashMap<&str, u32> = names.iter().map(|(address, name)| (name.as_str(), *address)).collect();
-
     let mut findings = Findings::new();
-    if by_name.contains_key("alloc::alloc::handle_alloc_error") {
+    if names.values().any(|name| name == "alloc::alloc::handle_alloc_error") {
         findings.push("handle_alloc_error is in the image".to_owned());
     }
     let mut came_from: HashMap<u32, u32> = HashMap::new();
     let mut reached = BTreeSet::new();
     let mut open = Vec::new();
     for entry in DATA_PATH {
-        match by_name.get(entry) {
-            Some(&address) => open.push(address),
-            None => findings.push(format!("{entry} is not in the image")),
+        let before = open.len();
+        open.extend(names.iter().filter(|(_, name)| is_called(name, entry)).map(|(&address, _)| address));
+        if open.len() == before {
+            findings.push(format!("{entry} is not in the image"));
         }
     }
     while let Some(function) = open.pop() {
@@ -70,6 +70,11 @@ pub(super) fn check(image: &PeFile64<'_>, pdb: &Path) -> Result<(usize, Findings
         }
     }
     Ok((reached.len(), findings))
+}
+
+/// Whether a function is `entry`, or an instance of it.
+fn is_called(name: &str, entry: &str) -> bool {
+    name.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(['<', ':']))
 }
 
 fn path_to(target: u32, came_from: &HashMap<u32, u32>, names: &BTreeMap<u32, String>) -> String {

@@ -6,7 +6,8 @@ use object::{LittleEndian as LE, pe, read::pe::PeFile64};
 use super::{Findings, headers::bytes_at};
 
 /// A kernel stack is 24 KiB and shared with everyone below (Windows driver docs, "Using the kernel stack").
-pub(super) const LIMIT: u32 = 2048;
+/// A tenth of it holds a batch of completions with what is known of each.
+pub(super) const LIMIT: u32 = 2456;
 
 const UWOP_PUSH_NONVOL: u8 = 0;
 const UWOP_ALLOC_LARGE: u8 = 1;

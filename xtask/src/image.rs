@@ -30,7 +30,8 @@ pub(crate) fn build(out: Option<PathBuf>) -> Result<PathBuf> {
             root.display()
         ))
         .current_dir(&root);
-    let status = command.status().with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let status =
+        command.status().with_context(|| format!("cannot run {}", command.get_program().display()))?;
     ensure!(status.success(), "the driver image did not build");
 
     let built = build_dir.join(TARGET).join("image");

@@ -12,14 +12,12 @@ pub(super) const LIMIT: u32 = 2456;
 const UWOP_PUSH_NONVOL: u8 = 0;
 const UWOP_ALLOC_LARGE: u8 = 1;
 const UWOP_ALLOC_SMALL: u8 = 2;
-const UWOP_SET_FPREG: u8 = 3;
 const UWOP_SAVE_NONVOL: u8 = 4;
 const UWOP_SAVE_NONVOL_FAR: u8 = 5;
 const UWOP_EPILOG: u8 = 6;
 const UWOP_SPARE: u8 = 7;
 const UWOP_SAVE_XMM128: u8 = 8;
 const UWOP_SAVE_XMM128_FAR: u8 = 9;
-const UWOP_PUSH_MACHFRAME: u8 = 10;
 
 /// A function: its first byte and its frame in bytes.
 struct Function {
@@ -88,9 +86,9 @@ fn frame(info: &[u8]) -> u32 {
                 size += slot(index + 1) | slot(index + 2) << 16;
                 3
             }
-            UWOP_SET_FPREG | UWOP_PUSH_MACHFRAME => 1,
             UWOP_SAVE_NONVOL | UWOP_SAVE_XMM128 | UWOP_EPILOG => 2,
             UWOP_SAVE_NONVOL_FAR | UWOP_SAVE_XMM128_FAR | UWOP_SPARE => 3,
+            // UWOP_SET_FPREG, UWOP_PUSH_MACHFRAME and what is to come.
             _ => 1,
         };
     }

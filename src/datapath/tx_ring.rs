@@ -118,7 +118,7 @@ pub type FinishedBatch = [Option<Finished>; BATCH];
 /// The send queue of an adapter.
 pub struct TxRing {
     state: SpinLock<State>,
-    /// Set when nothing is posted while posting is stopped.
+    /// Set when no slot is in use while posting is stopped: nothing is with the HCA, and nothing is being mapped.
     drained: Event,
     slot_size: usize,
     /// Segments that the QP takes.
@@ -158,16 +158,20 @@ impl TxRing {
         self.state.lock_at(at).posting = true;
     }
 
-    /// Posts nothing any more. What is posted comes back when the QP is in ERROR.
+    /// Posts nothing any more. What is posted comes back when the QP is in ERROR, what is being mapped when it is.
     pub fn stop(&self, at: Dispatch<'_>) {
         let mut state = self.state.lock_at(at);
         state.posting = false;
-        if state.posted == 0 {
+        self.note_drained(&state);
+    }
+
+    fn note_drained(&self, state: &State) {
+        if !state.posting && state.free.len() == state.slots.len() {
             self.drained.set();
         }
     }
 
-    /// Waits until every posted send is over. `false` if the time is over.
+    /// Waits until every slot is free. `false` if the time is over.
     #[must_use]
     pub fn wait_drained(&self, at: &Passive<'_>, timeout: Duration) -> bool {
         self.drained.wait_timeout(at, timeout)
@@ -187,6 +191,7 @@ impl TxRing {
     pub fn unclaim(&self, claim: Claim, at: Dispatch<'_>) {
         let mut state = self.state.lock_at(at);
         state.rest(claim.slot, claim.storage);
+        self.note_drained(&state);
     }
 
     /// Keeps route and header of a claimed slot while its frame is being mapped.
@@ -302,9 +307,6 @@ impl TxRing {
             *place = state.finish(completion);
             count += 1;
         }
-        if !state.posting && state.posted == 0 {
-            self.drained.set();
-        }
         Ok(count)
     }
 
@@ -322,8 +324,6 @@ impl TxRing {
         });
         if found.is_some() {
             state.posted = state.posted.saturating_sub(1);
-        } else {
-            self.drained.set();
         }
         found
     }
@@ -341,7 +341,9 @@ impl TxRing {
             Held::Mapped(mapped) => dma.unmap(mapped, at),
             Held::Copied(buffer, storage) => (buffer, storage),
         };
-        self.state.lock_at(at).rest(slot, storage);
+        let mut state = self.state.lock_at(at);
+        state.rest(slot, storage);
+        self.note_drained(&state);
         (lease, outcome, buffer)
     }
 

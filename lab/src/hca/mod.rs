@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use crate::fabric::event::PortEvent;
-use crate::fabric::ids::{Gid, Guid, Lid, Nanos, PKey, QKey, Qpn};
+use crate::fabric::ids::{Guid, Lid, Nanos, PKey, QKey, Qpn};
 use crate::fabric::topology::{Port, PortId};
 use crate::fabric::wire::mad::MAD_LEN;
 use crate::fabric::wire::{Bth, Deth, OpCode, Packet};
@@ -32,8 +32,10 @@ use crate::sim::{self, Lock, Mode, Sim};
 use crate::verifier::{Rule, cause};
 
 pub mod av;
+mod config;
 pub mod cq;
 mod engine;
+mod groups;
 pub mod handle;
 mod inject;
 pub mod listener;
@@ -45,6 +47,7 @@ pub mod qp_state;
 mod rc;
 pub mod rules;
 
+pub use config::{HcaConfig, Limits};
 pub use engine::Ignored;
 pub(crate) use engine::memory_violation;
 pub use handle::{Handle, Kind};
@@ -52,6 +55,7 @@ pub use net::Net;
 
 use av::AvAttr;
 use cq::{AfterCallback, Cq, Notify, Pushed};
+use groups::Groups;
 use listener::{AsyncEvent, Listener};
 use log::{Event, HARDWARE, Log};
 use mem::{Element, Fault, Keys, Physical, Region};
@@ -69,67 +73,6 @@ pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// What an HCA can hold (IBA vol. 1 §11.2.1.2). Defaults are those of a small adapter of the kind that the access
-/// layer drives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Queue pairs.
-    pub qps: u32,
-    /// Work requests outstanding in one queue.
-    pub wrs: u32,
-    /// Elements of one request.
-    pub sges: u32,
-    /// Completion queues.
-    pub cqs: u32,
-    /// Entries of one completion queue.
-    pub cqes: u32,
-    /// Protection domains.
-    pub pds: u32,
-    /// Memory regions.
-    pub regions: u32,
-    /// Address vectors.
-    pub avs: u32,
-    /// Multicast groups that queue pairs are attached to.
-    pub groups: u32,
-    /// Queue pairs attached to one group.
-    pub qps_per_group: u32,
-    /// Longest inline send in bytes.
-    pub inline: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            qps: 1 << 16,
-            wrs: 16_384,
-            sges: 32,
-            cqs: 1 << 16,
-            cqes: (1 << 22) - 1,
-            pds: 1 << 15,
-            regions: 1 << 17,
-            avs: 1 << 17,
-            groups: 1 << 13,
-            qps_per_group: 56,
-            inline: 512,
-        }
-    }
-}
-
-/// How an HCA is set up.
-#[derive(Clone, Debug)]
-pub struct HcaConfig {
-    /// Its number in the simulation (12 bits), part of every handle.
-    pub number: u16,
-    /// Node GUID.
-    pub guid: Guid,
-    /// Its ports on the fabric, port 1 first.
-    pub ports: Vec<PortId>,
-    /// Number of the first queue pair; 0 and 1 are the management ones.
-    pub first_qpn: u32,
-    /// What it can hold.
-    pub limits: Limits,
-}
-
 /// A port of an HCA.
 pub struct HcaPort {
     /// The port on the fabric.
@@ -143,9 +86,6 @@ impl HcaPort {
         Arc::clone(&read(&self.attributes))
     }
 }
-
-/// A group as a port sees it: multicast GID and LID.
-type Group = (u8, Gid, Lid);
 
 /// A host channel adapter.
 pub struct Hca {
@@ -164,7 +104,7 @@ pub struct Hca {
     next_qpn: AtomicU32,
     qps: RwLock<BTreeMap<u32, Arc<Qp>>>,
     keys: RwLock<BTreeMap<u32, Arc<Region>>>,
-    groups: RwLock<BTreeMap<Group, Vec<Arc<Qp>>>>,
+    groups: RwLock<Groups>,
     cqs: AtomicU32,
     ignored: Lock<BTreeMap<Ignored, u64>>,
     log: Log,
@@ -475,49 +415,6 @@ impl Hca {
             at = end;
         }
         None
-    }
-
-    // Multicast.
-
-    /// Attaches a queue pair to a group. `false`: beyond a limit.
-    pub fn attach(&self, port: u8, mgid: Gid, mlid: Lid, qp: &Arc<Qp>) -> bool {
-        let mut groups = write(&self.groups);
-        let full = groups.len() >= self.limits.groups as usize;
-        let key = (port, mgid, mlid);
-        if full && !groups.contains_key(&key) {
-            return false;
-        }
-        let attached = groups.entry(key).or_default();
-        if attached.len() >= self.limits.qps_per_group as usize {
-            return false;
-        }
-        attached.push(Arc::clone(qp));
-        true
-    }
-
-    /// Undoes one [`Hca::attach`].
-    pub fn detach(&self, port: u8, mgid: Gid, mlid: Lid, qp: &Arc<Qp>) {
-        let mut groups = write(&self.groups);
-        if let Some(attached) = groups.get_mut(&(port, mgid, mlid)) {
-            if let Some(index) = attached.iter().position(|other| Arc::ptr_eq(other, qp)) {
-                attached.remove(index);
-            }
-            if attached.is_empty() {
-                groups.remove(&(port, mgid, mlid));
-            }
-        }
-    }
-
-    /// Queue pairs attached to a group, each once.
-    fn attached(&self, port: u8, mgid: Gid, mlid: Lid) -> Vec<Arc<Qp>> {
-        let groups = read(&self.groups);
-        let mut attached = groups.get(&(port, mgid, mlid)).cloned().unwrap_or_default();
-        attached.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        attached
-    }
-
-    fn has_group(&self, port: u8, mlid: Lid) -> bool {
-        read(&self.groups).keys().any(|(p, _, lid)| (*p, *lid) == (port, mlid))
     }
 
     // Management datagrams.

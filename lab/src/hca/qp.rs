@@ -1,6 +1,6 @@
 //! Queue pairs: the two work queues, their slots, and what each transition does to them.
 //!
-//! The queue pair holds what is posted; [`super::engine`] moves it. A slot of a queue is taken when a request is
+//! The queue pair holds what is posted; the engine of the HCA moves it. A slot of a queue is taken when a request is
 //! posted and comes back when its completion is *polled*, or, for an unsignaled send, when a later completion of the
 //! same queue is (IBA vol. 1 §10.8.5.1): a consumer that never signals fills its send queue.
 //!

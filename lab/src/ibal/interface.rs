@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use ibal_sys::*;
 use windows_kernel_sys::INTERFACE;
 
-use super::verbs::{address, connection, general, memory, multicast, queue, sa};
+use super::verbs::{address, connection, general, memory, multicast, queue, sa, work};
 use crate::hca::rules::VERB_UNUSED_SLOT;
 use crate::{sim, verifier};
 
@@ -59,12 +59,12 @@ pub fn table(wdm: INTERFACE, ca_guid: u64) -> ib_al_ifc_t {
         query_mw: trap!("query_mw"),
         bind_mw: trap!("bind_mw"),
         destroy_mw: trap!("destroy_mw"),
-        post_send: Some(queue::post_send),
-        post_recv: Some(queue::post_recv),
+        post_send: Some(work::post_send),
+        post_recv: Some(work::post_recv),
         send_mad: trap!("send_mad"),
         cancel_mad: trap!("cancel_mad"),
-        poll_cq: Some(queue::poll_cq),
-        rearm_cq: Some(queue::rearm_cq),
+        poll_cq: Some(work::poll_cq),
+        rearm_cq: Some(work::rearm_cq),
         join_mcast: Some(multicast::join_mcast),
         join_mcast_no_qp: Some(multicast::join_mcast_no_qp),
         leave_mcast: Some(multicast::leave_mcast),

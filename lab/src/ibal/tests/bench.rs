@@ -540,3 +540,33 @@ pub fn send_wr(
         },
     }
 }
+
+/// Bytes of a receive buffer before the payload.
+pub const GRH: usize = 40;
+
+/// Machines of the seed that most tests use.
+pub fn bench(hosts: usize) -> Bench {
+    Bench::new(hosts, SimConfig::seeded(7))
+}
+
+/// Opens and raises a port on a host and posts `count` receives of `length` bytes behind the GRH.
+pub fn receiver(bench: &Bench, host: usize, count: u64, length: usize) -> (Port, Vec<Buffer>) {
+    bench.drive(host, move |host| {
+        let port = Port::open(host);
+        port.up();
+        let buffers: Vec<_> = (0..count).map(|_| Buffer::new(GRH + length)).collect();
+        for (index, buffer) in buffers.iter().enumerate() {
+            ok(port.post_recv(index as u64, buffer));
+        }
+        (port, buffers)
+    })
+}
+
+/// Opens and raises a port.
+pub fn sender(bench: &Bench, host: usize) -> Port {
+    bench.drive(host, |host| {
+        let port = Port::open(host);
+        port.up();
+        port
+    })
+}

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod multicast;
 pub mod queue;
 pub mod sa;
+pub mod work;
 
 /// Defines verbs: name, highest IRQL, arguments, status.
 macro_rules! verbs {

@@ -356,6 +356,7 @@ impl Resolver {
             match Growth::prepare(&Pool, wanted) {
                 Ok(growth) => self.peers.lock(at).directory.install(growth),
                 Err(_) => {
+                    self.peers.lock(at).directory.cannot_grow();
                     adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"));
                 }
             }

@@ -11,7 +11,7 @@
 //!
 //! A verb, that is a call that has the adapter execute a command, waits: it takes a proof of PASSIVE_LEVEL.
 //! Only [`qp::Qp::post_send`], [`qp::Qp::post_sends`], [`qp::Qp::post_receives`], [`cq::Cq::poll`],
-//! [`cq::Cq::rearm`], and starting and cancelling a query may run at DISPATCH_LEVEL, and take none. At which
+//! [`cq::Cq::rearm`], and cancelling a query may run at DISPATCH_LEVEL, and take none. At which
 //! level each callback comes is said at its method of [`client::Client`], with the source that shows it.
 //!
 //! # Lifetimes

@@ -13,7 +13,7 @@ use super::query::{PathRecord, QueryError};
 
 /// Receives what the access layer reports. The adapter implements it.
 ///
-/// Every object that can call back holds a reference to its client until it is destroyed, and every request
+/// Every object that can call back holds a reference to its client until it is dropped, and every request
 /// until its last callback, so the client outlives each call.
 pub trait Client: Send + Sync + Sized + 'static {
     /// The receive CQ has completions. It is disarmed: poll until it is empty, rearm, poll once more.

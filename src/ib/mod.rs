@@ -16,12 +16,12 @@
 //!
 //! # Lifetimes
 //!
-//! An object that can call back holds a reference to its client until its `destroy` has returned, which waits
-//! until no callback runs. A request that calls back once ([`query`], [`mcast`]) lies in a place that lives
-//! until then. `destroy` takes `&self`, since the adapter shares its objects with its callbacks until the
-//! last of them is gone; it is idempotent, and afterwards every call fails as the access layer fails calls
-//! with a null handle. There is no verb in any `Drop`; a debug build asserts that nothing is dropped
-//! undestroyed.
+//! An object that can call back holds a reference to its client until it is dropped, after its `destroy`,
+//! which waits until no callback runs. The circle of references ends when the client gives its objects up. A
+//! request that calls back once ([`query`], [`mcast`]) lies in a place that lives until then. `destroy` takes
+//! `&self`, since the adapter shares its objects with its callbacks until the last of them is gone; it is
+//! idempotent, and afterwards every call fails as the access layer fails calls with a null handle. There is
+//! no verb in any `Drop`; a debug build asserts that nothing is dropped undestroyed.
 
 pub mod al;
 pub mod av;

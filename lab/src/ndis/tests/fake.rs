@@ -60,6 +60,8 @@ struct State {
     busy: usize,
     queue: VecDeque<usize>,
     oid: usize,
+    /// The timer was set and its function has not begun.
+    timer_set: bool,
     resetting: bool,
     work_queued: bool,
 }
@@ -347,8 +349,11 @@ unsafe extern "win64" fn halt(context: NDIS_HANDLE, _action: NDIS_HALT_ACTION) {
     unsafe {
         if misdeed == Misdeed::TimerFreedWhileSet {
             NdisSetTimerObject(device.timer, -10_000_000, 0, ptr::null_mut());
-        } else {
-            NdisCancelTimerObject(device.timer);
+        } else if NdisCancelTimerObject(device.timer) == FALSE {
+            // It may have expired and wait for a processor.
+            while device.state.lock().timer_set {
+                NdisMSleep(10);
+            }
         }
         if misdeed != Misdeed::LeaksTimer {
             NdisFreeTimerObject(device.timer);
@@ -522,7 +527,7 @@ mod wire {
             let (device, machine) = (self.device, self.machine.clone());
             let sim = machine.sim().clone();
             sim.after(2_000, "cable", move |_| {
-                machine.queue_dpc("cable", move || {
+                machine.queue_dpc_on(0, "cable", move || {
                     let device = device as *const Device;
                     if peer_of(device).is_none() {
                         return;
@@ -585,12 +590,14 @@ unsafe extern "win64" fn send(context: NDIS_HANDLE, first: *mut NET_BUFFER_LIST,
             drain(device);
         }
     }
+    device.state.lock().timer_set = true;
     // SAFETY: the device's timer.
     unsafe { NdisSetTimerObject(device.timer, -500, 0, ptr::null_mut()) };
 }
 
 unsafe extern "win64" fn timer(_one: PVOID, context: PVOID, _two: PVOID, _three: PVOID) {
     let device = device(context);
+    device.state.lock().timer_set = false;
     match device.misdeed {
         // SAFETY: none; that is the point.
         Misdeed::SleepsAtDispatch => unsafe { NdisMSleep(10) },

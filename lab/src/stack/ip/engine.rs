@@ -147,9 +147,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a job; it runs at the next poll.
-    pub fn start(&mut self, job: Box<dyn Job>) {
-        self.jobs.push(Scheduled { job, next: Step::Until(0) });
+    /// Starts a job. Its sockets are open when this returns, so that a peer told of it cannot be refused; frames go
+    /// out at the next poll.
+    pub fn start(&mut self, job: Box<dyn Job>, now: Nanos) {
+        self.jobs.push(Scheduled { job, next: Step::Blocked });
+        self.step_jobs(now);
     }
 
     /// How many jobs have not finished.

@@ -226,7 +226,8 @@ impl HostStack {
     }
 
     fn launch(&self, job: Box<dyn Job>) {
-        self.shared.engine.lock().start(job);
+        let now = self.shared.sim.now();
+        self.shared.engine.lock().start(job, now);
         self.shared.work.set();
     }
 

@@ -47,7 +47,7 @@ impl Wire {
     }
 
     fn start(&mut self, host: usize, job: Box<dyn super::engine::Job>) {
-        self.hosts[host].start(job);
+        self.hosts[host].start(job, self.now);
         self.next[host] = Some(self.now);
     }
 

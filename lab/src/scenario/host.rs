@@ -13,7 +13,7 @@ use crate::ndis::{Adapter, AdapterConfig, Driver, DriverConfig};
 use crate::sim::Lock;
 use crate::stack::ip::{HostStack, StackConfig};
 
-use super::DriverSource;
+use super::{DriverCode, DriverSource};
 
 /// A host of a [`Subnet`](super::Subnet).
 pub struct Host {
@@ -38,11 +38,15 @@ pub struct Host {
 struct Running {
     driver: Driver,
     adapter: Adapter,
+    /// Goes last.
+    code: Arc<DriverCode>,
 }
 
 /// Why a host did not come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootError {
+    /// The driver's image cannot be mapped.
+    Map,
     /// DriverEntry failed.
     Load(NTSTATUS),
     /// MiniportInitializeEx failed.
@@ -75,8 +79,10 @@ impl Host {
 
     /// Loads the driver, adds its adapter and starts it. From a thread of the host's machine.
     pub fn boot(&self) -> Result<(), BootError> {
-        let driver = Driver::load(&self.machine, DriverConfig::named("ipoib"), self.source.entry())
+        let code = Arc::new(self.source.load().map_err(|_| BootError::Map)?);
+        let driver = Driver::load(&self.machine, DriverConfig::named("ipoib"), code.entry())
             .map_err(BootError::Load)?;
+        code.entered();
         let child = ChildConfig { port: 1, pkey: DEFAULT_PARTITION, properties: DeviceProperties::default() };
         let device = self.ibal.create_child(child);
         // SAFETY: the device was made on this machine just now.
@@ -92,7 +98,7 @@ impl Host {
             driver.unload();
             return Err(error);
         }
-        *self.running.lock() = Some(Running { driver, adapter });
+        *self.running.lock() = Some(Running { driver, adapter, code });
         Ok(())
     }
 
@@ -126,10 +132,11 @@ impl Host {
         if let Some(stack) = stack {
             stack.stop();
         }
-        let Some(Running { driver, adapter }) = self.running.lock().take() else { return };
+        let Some(Running { driver, adapter, code }) = self.running.lock().take() else { return };
         adapter.pause();
         adapter.halt();
         driver.unload();
+        drop(code);
     }
 
     /// The adapter, while the driver is loaded.

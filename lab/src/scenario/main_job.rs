@@ -239,7 +239,23 @@ impl Run<'_> {
                 [(from, to, _)] => format!("host{} -> host{}", from + 1, to + 1),
                 round => format!("{} transfers at once", round.len()),
             };
-            self.watch(&title, round.iter().map(|(.., transfer)| transfer))?;
+            let watched = self.watch(&title, round.iter().map(|(.., transfer)| transfer));
+            if watched.is_err() {
+                let stuck = round.iter().filter(|(.., transfer)| !transfer.is_done());
+                self.report.failures.extend(stuck.map(|(from, to, transfer)| {
+                    let (sender, receiver) = (transfer.sender.report(), transfer.receiver.report());
+                    format!(
+                        "host{} -> host{}: {} of {} bytes, sender {:?}, receiver {:?}",
+                        from + 1,
+                        to + 1,
+                        receiver.bytes,
+                        transfer.size,
+                        sender.state,
+                        receiver.state
+                    )
+                }));
+            }
+            watched?;
             for (from, to, transfer) in &round {
                 let report = self.transfer_report(*from, *to, transfer);
                 self.check(report.intact, || format!("{} -> {}: not intact", report.from, report.to));

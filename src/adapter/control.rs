@@ -10,6 +10,7 @@ use super::port::PortFacts;
 use super::resolver::BROADCAST;
 use super::{Adapter, Machinery};
 use crate::ib::mcast::{GroupParameters, JoinError, JoinRequest, JoinState, Member, MembershipId};
+use crate::ib::qp::QpState;
 use crate::ib::query::Patience;
 use crate::ib::status::IbError;
 use crate::ipoib::PKey;
@@ -262,11 +263,16 @@ impl Adapter {
             machinery.sender.stop(self, machinery, at);
             machinery.receiver.stop(at);
         });
-        if let Err(error) = qp.to_error(at) {
+        // From RESET, where a QP stays whose way up failed at once, there is no way to ERROR.
+        if qp.state() != QpState::Reset
+            && let Err(error) = qp.to_error(at)
+        {
             self.log.line(Level::Error, format_args!("ipoib: QP not to ERROR: {error}"));
         }
         let drained = machinery.sender.wait_drained(at, DRAIN) && machinery.receiver.wait_drained(at, DRAIN);
-        if let Err(error) = qp.to_reset(at) {
+        if qp.state() != QpState::Reset
+            && let Err(error) = qp.to_reset(at)
+        {
             self.log.line(Level::Error, format_args!("ipoib: QP not to RESET: {error}"));
         }
         let lost =

@@ -64,6 +64,25 @@ impl Network {
         }
     }
 
+    /// The last lines that a host's driver printed, for a test that fails.
+    pub fn driver_log(&self, host: usize, count: usize) -> String {
+        let lines = self.subnet.hosts[host].machine.debug_lines();
+        let from = lines.len().saturating_sub(count);
+        lines[from..].iter().map(|line| format!("{:>14} {}\n", line.at, line.text)).collect()
+    }
+
+    /// Waits until every host's link is up; panics with what the drivers printed if one does not come up.
+    pub fn wait_up(&self, what: &str) {
+        let up = self.subnet.wait_for("up", |subnet| subnet.hosts.iter().all(|host| host.link_is_up()));
+        if let Err(error) = up {
+            let down: Vec<_> = (0..self.subnet.hosts.len())
+                .filter(|&host| !self.subnet.hosts[host].link_is_up())
+                .map(|host| format!("host{}:\n{}", host + 1, self.driver_log(host, 40)))
+                .collect();
+            panic!("{what}: {error}\n{}", down.join("\n"));
+        }
+    }
+
     /// Stops stacks and hosts. The verifier looks for leaks when the drivers unload.
     pub fn stop(self) {
         let stacks = Arc::new(Mutex::new(self.stacks));

@@ -1,3 +1,4 @@
 //! The subcommands of `ipoib-lab`, one a file.
 
+pub mod driver;
 pub mod run;

@@ -15,6 +15,7 @@ use ipoib_lab::scenario::report::{Report, Wall};
 use ipoib_lab::scenario::{MainJob, Observer, Part, Subnet, render};
 use ipoib_lab::sim::Mode;
 
+use super::driver::DriverOptions;
 use crate::Failure;
 
 /// How the main job is to be run.
@@ -38,14 +39,18 @@ pub(crate) struct Options {
     /// Run on real threads and real time instead of the deterministic scheduler
     #[arg(long)]
     threads: bool,
+    #[command(flatten)]
+    driver: DriverOptions,
 }
 
 /// Runs it and prints what it found.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let source = options.driver.source()?;
     let capture = options.capture.as_ref().map(|path| Capture::create(path)).transpose()?;
     let job = MainJob {
         bytes: options.bytes,
         mode: if options.threads { Mode::Threaded } else { Mode::Deterministic },
+        source,
         ..MainJob::new(usize::from(options.hosts), options.seed)
     };
     if !options.json {

@@ -9,7 +9,7 @@ use object::LittleEndian as LE;
 use object::pe;
 use object::read::pe::{Import as PeImport, PeFile64, SectionTable};
 
-use super::error::ImageError;
+use super::error::{ImageError, MissingImport};
 use super::unwind::FunctionTable;
 
 /// The page size that images are laid out for.
@@ -86,6 +86,27 @@ impl ImageFile {
     /// The file's name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Whether `resolve` has all that it imports.
+    pub fn check_imports(&self, resolve: impl Fn(&str, &str) -> Option<*const ()>) -> Result<(), ImageError> {
+        self.bind(resolve).map(drop)
+    }
+
+    /// The address of each import and where it goes, or all imports that `resolve` does not know.
+    pub(super) fn bind(
+        &self,
+        resolve: impl Fn(&str, &str) -> Option<*const ()>,
+    ) -> Result<Vec<(usize, u64)>, ImageError> {
+        let mut missing = Vec::new();
+        let mut bound = Vec::new();
+        for Import { module, name, slot } in &self.0.imports {
+            match resolve(module, name) {
+                Some(address) => bound.push((*slot as usize, address as u64)),
+                None => missing.push(MissingImport { module: module.clone(), name: name.clone() }),
+            }
+        }
+        if missing.is_empty() { Ok(bound) } else { Err(ImageError::MissingImports(missing)) }
     }
 
     /// What it imports, in the order of the file.

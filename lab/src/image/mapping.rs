@@ -1,6 +1,6 @@
 //! An image in memory.
 
-use super::error::{ImageError, MissingImport};
+use super::error::ImageError;
 use super::file::{ImageFile, PAGE, Section};
 use super::memory::Pages;
 use super::modules;
@@ -20,20 +20,7 @@ impl Mapping {
         resolve: impl Fn(&str, &str) -> Option<*const ()>,
     ) -> Result<Self, ImageError> {
         let contents = &file.0;
-        let mut missing = Vec::new();
-        let mut bound = Vec::new();
-        for import in &contents.imports {
-            match resolve(&import.module, &import.name) {
-                Some(address) => bound.push((import.slot as usize, address as u64)),
-                None => {
-                    missing.push(MissingImport { module: import.module.clone(), name: import.name.clone() });
-                }
-            }
-        }
-        if !missing.is_empty() {
-            return Err(ImageError::MissingImports(missing));
-        }
-
+        let bound = file.bind(resolve)?;
         let pages = Pages::reserve(contents.size as usize).map_err(ImageError::Memory)?;
         pages.write(0, &contents.bytes[..contents.headers as usize]);
         for section in &contents.sections {

@@ -34,6 +34,7 @@ pub use pool::PoolStats;
 /// Every function that a driver can import from the simulated kernel, for the image loader.
 pub fn exports() -> impl Iterator<Item = &'static Export> {
     [
+        exports::crt::EXPORTS,
         exports::ex::EXPORTS,
         exports::io::EXPORTS,
         exports::ke::EXPORTS,

@@ -2,6 +2,7 @@
 //!
 //! The page of each is wdm/nf-wdm-<name in lower case> of the DDI reference unless it says otherwise.
 
+pub mod crt;
 pub mod ex;
 pub mod io;
 pub mod ke;

@@ -48,8 +48,11 @@ impl Fabric {
     }
 
     /// The master goes away and comes back `downtime` later. Until then nobody answers; then it sweeps, and
-    /// asks every client to reregister.
+    /// asks every client to reregister. Nothing happens while it is away already: it comes back as was said then.
     pub fn restart_manager(&mut self, now: Nanos, restart: Restart, downtime: Nanos) {
+        if self.manager.port.is_none() {
+            return;
+        }
         let Some(port) = self.stop_manager() else { return };
         if restart != Restart::Remember {
             self.manager.groups.clear();

@@ -45,12 +45,20 @@ impl Network {
 
     /// Pings `target` from one host; panics unless every request is answered.
     pub fn ping(&self, from: usize, target: impl Into<IpAddr>, options: PingOptions) {
+        self.ping_after(from, target, options, "");
+    }
+
+    /// As above; `what` happened before, for whoever reads that it failed.
+    pub fn ping_after(&self, from: usize, target: impl Into<IpAddr>, options: PingOptions, what: &str) {
         let target = target.into();
         let ping = self.stacks[from].ping(target, options);
         let result = self.subnet.wait_for("ping", |_| ping.report().done);
         let report = ping.report();
-        assert!(result.is_ok(), "{result:?} {report:?}");
-        assert!(report.is_perfect(), "host {from} -> {target}: {report:?}");
+        assert!(
+            result.is_ok() && report.is_perfect(),
+            "host {from} -> {target}: {result:?} {report:?} {what}\n{}",
+            self.driver_log(from, 30)
+        );
     }
 
     /// Pings from every host to every other, over IPv4 and IPv6.

@@ -4,6 +4,7 @@
 //! lets one of them at a time in; what an action reports back (a QP that would not come up, a join that could not
 //! even be started) is the next event, handled before the mutex is given up.
 
+use super::event_code::EventCode;
 use super::jobs::Jobs;
 use super::lifecycle::{self, Action, Event, Group, Link, State};
 use super::port::PortFacts;
@@ -219,7 +220,7 @@ impl Adapter {
             Action::BringQpUp => {
                 if let Err(error) = self.bring_qp_up(machinery, control, at) {
                     self.log.line(Level::Error, format_args!("ipoib: QP not up: {error}"));
-                    self.ndis.log_event(sys::NDIS_ERROR_CODE_HARDWARE_FAILURE, [1, error.code()]);
+                    self.ndis.log_event(EventCode::QueuePairFailed, [error.code(), 0]);
                     return Some(Event::QpFailed);
                 }
             }
@@ -230,7 +231,7 @@ impl Adapter {
                 self.resetting.store(false, Ordering::Release);
                 self.ndis.reset_complete(Ok(()), false);
             }
-            Action::ReportHung => self.ndis.log_event(sys::NDIS_ERROR_CODE_HARDWARE_FAILURE, [2, 0]),
+            Action::ReportHung => self.ndis.log_event(EventCode::Hung, [0, 0]),
         }
         None
     }
@@ -279,7 +280,7 @@ impl Adapter {
             at.raised(|at| machinery.sender.reclaim(self, machinery, at) + machinery.receiver.reclaim(at));
         if !drained || lost != 0 {
             self.log.line(Level::Error, format_args!("ipoib: {lost} requests never completed"));
-            self.ndis.log_event(sys::NDIS_ERROR_CODE_TIMEOUT, [1, lost as u32]);
+            self.ndis.log_event(EventCode::RequestsLost, [lost as u32, 0]);
         }
     }
 
@@ -372,7 +373,7 @@ impl Adapter {
         control.attempts = control.attempts.saturating_add(1);
         if control.attempts == 1 || control.attempts == self.config.bc_join_retries {
             let status = if let JoinError::Refused(status) = error { u32::from(status) } else { 0 };
-            self.ndis.log_event(sys::NDIS_ERROR_CODE_TIMEOUT, [2, status]);
+            self.ndis.log_event(EventCode::BroadcastGroupNotJoined, [status, control.attempts]);
         }
         Some(if error == JoinError::TimedOut { Event::JoinTimedOut } else { Event::JoinRefused })
     }
@@ -388,7 +389,7 @@ impl Adapter {
         let mtu = crate::ipoib::mtu::link_ip_mtu(group, self.config.payload_mtu as usize);
         if mtu < self.config.payload_mtu as usize {
             // NDIS was told the configured MTU. Frames between the two are dropped and counted.
-            self.ndis.log_event(sys::NDIS_ERROR_CODE_UNSUPPORTED_CONFIGURATION, [5, mtu as u32]);
+            self.ndis.log_event(EventCode::GroupMtuTooSmall, [mtu as u32, self.config.payload_mtu]);
         }
         machinery.sender.set_mtu(mtu);
         if !machinery.resolver.set_broadcast(member, at) {

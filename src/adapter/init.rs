@@ -6,6 +6,7 @@
 
 use super::config::MacScheme;
 use super::control::{BroadcastMail, Control};
+use super::event_code::EventCode;
 use super::jobs::{Jobs, Pending};
 use super::oid::{self, MULTICAST_LIST_SIZE};
 use super::requests::Filters;
@@ -92,12 +93,7 @@ enum Stage {
 }
 
 fn report(ndis: AdapterHandle, stage: Stage, code: u32) {
-    let entry = match stage {
-        Stage::Adapter | Stage::DataPath => sys::NDIS_ERROR_CODE_OUT_OF_RESOURCES,
-        Stage::Resources | Stage::Registration => sys::NDIS_ERROR_CODE_HARDWARE_FAILURE,
-        Stage::Attributes => sys::NDIS_ERROR_CODE_DRIVER_FAILURE,
-    };
-    ndis.log_event(entry, [stage as u32, code]);
+    ndis.log_event(EventCode::InitializationFailed, [stage as u32, code]);
 }
 
 /// The adapter itself, without anything that calls it. A frame of its own: the adapter passes over the stack.

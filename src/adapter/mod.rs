@@ -19,6 +19,7 @@
 mod client;
 pub mod config;
 mod control;
+pub mod event_code;
 mod init;
 pub mod jobs;
 pub mod lifecycle;

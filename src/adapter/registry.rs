@@ -1,10 +1,10 @@
 //! The registry as the source of the configuration.
 
 use super::config::{Config, Reading, Rejected, Source};
+use super::event_code::EventCode;
 use crate::kernel::adapter::AdapterHandle;
 use crate::kernel::config::{Configuration, Value};
 use crate::kernel::irql::Passive;
-use windows_kernel_sys as sys;
 
 /// The open key of an adapter.
 struct Registry<'p>(Configuration<'p>);
@@ -51,17 +51,13 @@ pub(super) fn load(adapter: AdapterHandle, at: &Passive<'_>) -> Config {
     let report = |rejected: Rejected| {
         let index = super::config::keyword::ALL.iter().position(|keyword| keyword.name == rejected.name);
         let number = index.map_or(0, |index| index as u32 + 1);
-        let code = if number == 0 {
-            sys::NDIS_ERROR_CODE_NETWORK_ADDRESS
-        } else {
-            sys::NDIS_ERROR_CODE_UNSUPPORTED_CONFIGURATION
-        };
+        let code = if number == 0 { EventCode::NetworkAddressRejected } else { EventCode::KeywordRejected };
         adapter.log_event(code, [number, rejected.used]);
     };
     match Configuration::open(adapter, at) {
         Ok(key) => Config::load(&mut Registry(key), report),
         Err(error) => {
-            adapter.log_event(sys::NDIS_ERROR_CODE_MISSING_CONFIGURATION_PARAMETER, [0, error.nt() as u32]);
+            adapter.log_event(EventCode::ConfigurationUnreadable, [error.nt() as u32, 0]);
             Config::load(&mut Defaults, report)
         }
     }

@@ -48,8 +48,8 @@ impl AdapterHandle {
     }
 
     /// Writes an event-log entry (ndis/nf-ndis-ndiswriteerrorlogentry). IRQL <= DISPATCH_LEVEL.
-    pub fn log_event(self, code: sys::NDIS_ERROR_CODE, values: [u32; 2]) {
+    pub fn log_event(self, code: impl Into<sys::NDIS_ERROR_CODE>, values: [u32; 2]) {
         // SAFETY: a valid handle, and as many ULONG values as are announced.
-        unsafe { sys::NdisWriteErrorLogEntry(self.0, code, 2, values[0], values[1]) };
+        unsafe { sys::NdisWriteErrorLogEntry(self.0, code.into(), 2, values[0], values[1]) };
     }
 }

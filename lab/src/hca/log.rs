@@ -3,6 +3,8 @@
 
 use crate::sim::Lock;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::handle::{Handle, Kind};
 use super::qp_state::QpState;
@@ -95,13 +97,53 @@ struct Inner {
     entries: Vec<Entry>,
     created: BTreeMap<Kind, u64>,
     destroyed: BTreeMap<Kind, u64>,
-    verbs: BTreeMap<(&'static str, u8), u64>,
+}
+
+/// Verbs that can be told apart.
+const VERBS: usize = 64;
+/// IRQLs that are counted apart: PASSIVE_LEVEL, APC_LEVEL, DISPATCH_LEVEL and all above.
+const LEVELS: usize = 3;
+
+/// Every verb that was ever called, in order of its first call.
+static NAMES: Lock<Vec<&'static str>> = Lock::new(Vec::new());
+
+/// A verb, numbered at its first call so that counting one costs an addition.
+#[derive(Debug)]
+pub struct Verb {
+    /// Its name.
+    pub name: &'static str,
+    number: OnceLock<usize>,
+}
+
+impl Verb {
+    /// A verb of this name.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, number: OnceLock::new() }
+    }
+
+    fn number(&self) -> usize {
+        *self.number.get_or_init(|| {
+            let mut names = NAMES.lock();
+            let known = names.iter().position(|name| *name == self.name);
+            known.unwrap_or_else(|| {
+                names.push(self.name);
+                names.len() - 1
+            })
+        })
+    }
 }
 
 /// The log of one HCA.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Log {
     inner: Lock<Inner>,
+    verbs: [[AtomicU64; LEVELS]; VERBS],
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { inner: Lock::default(), verbs: std::array::from_fn(|_| Default::default()) }
+    }
 }
 
 impl Log {
@@ -122,8 +164,10 @@ impl Log {
     }
 
     /// Counts a verb.
-    pub fn verb(&self, verb: &'static str, irql: u8) {
-        *self.inner.lock().verbs.entry((verb, irql)).or_default() += 1;
+    pub fn verb(&self, verb: &Verb, irql: u8) {
+        if let Some(levels) = self.verbs.get(verb.number()) {
+            levels[usize::from(irql).min(LEVELS - 1)].fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// All events so far, oldest first.
@@ -148,12 +192,22 @@ impl Log {
 
     /// How often each verb was called, by the IRQL of the caller.
     pub fn verbs(&self) -> BTreeMap<(&'static str, u8), u64> {
-        self.inner.lock().verbs.clone()
+        let names = NAMES.lock().clone();
+        let mut counts = BTreeMap::new();
+        for (name, levels) in names.into_iter().zip(&self.verbs) {
+            for (irql, count) in levels.iter().enumerate() {
+                let count = count.load(Ordering::Relaxed);
+                if count > 0 {
+                    counts.insert((name, irql as u8), count);
+                }
+            }
+        }
+        counts
     }
 
     /// Calls of one verb at any IRQL.
     pub fn calls(&self, verb: &str) -> u64 {
-        self.inner.lock().verbs.iter().filter(|((name, _), _)| *name == verb).map(|(_, n)| n).sum()
+        self.verbs().iter().filter(|((name, _), _)| *name == verb).map(|(_, n)| n).sum()
     }
 }
 
@@ -169,9 +223,10 @@ mod tests {
         log.note(1, 0, "init", Event::Created(handle(Kind::Qp)));
         log.note(2, 0, "worker", Event::Created(handle(Kind::Av)));
         log.note(3, 0, "halt", Event::Destroyed(handle(Kind::Qp)));
-        log.verb("create_qp", 0);
-        log.verb("post_send", 2);
-        log.verb("post_send", 0);
+        static POST: Verb = Verb::new("post_send");
+        log.verb(&Verb::new("create_qp"), 0);
+        log.verb(&POST, 2);
+        log.verb(&POST, 0);
         assert_eq!(log.created(Kind::Qp), 1);
         assert_eq!(log.destroyed(Kind::Qp), 1);
         assert_eq!(log.created(Kind::Av), 1);

@@ -485,8 +485,8 @@ pub struct MachineMemory<'a>(&'a Machine);
 
 impl Physical for MachineMemory<'_> {
     fn locate(&self, pa: u64, length: usize) -> Result<NonNull<u8>, &'static str> {
-        let pieces = self.0.dma(pa, length).map_err(|fault| fault.reason)?;
-        pieces.first().and_then(|(at, _)| NonNull::new(*at)).ok_or("is no memory")
+        let at = self.0.dma_piece(pa, length).map_err(|fault| fault.reason)?;
+        NonNull::new(at).ok_or("is no memory")
     }
 }
 

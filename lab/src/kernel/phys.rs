@@ -132,7 +132,8 @@ impl Machine {
         Ok(())
     }
 
-    fn dma_piece(&self, physical: u64, length: usize) -> Result<*mut u8, DmaFault> {
+    /// As [`Machine::dma`], of bytes that lie in one page.
+    pub fn dma_piece(&self, physical: u64, length: usize) -> Result<*mut u8, DmaFault> {
         let fault = |reason| DmaFault { address: physical, reason };
         let (address, in_region) = {
             let phys = self.0.phys.lock();

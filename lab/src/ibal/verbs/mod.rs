@@ -9,6 +9,7 @@ use windows_kernel_sys::KIRQL;
 use super::Ibal;
 use super::latch::Latch;
 use super::objects::Notice;
+use crate::hca::log::Verb;
 use crate::hca::rules::VERB_IRQL;
 use crate::kernel::{Machine, irql, preempt};
 use crate::{sim, verifier};
@@ -34,7 +35,8 @@ macro_rules! verbs {
         /// Pointers must be what the interface's documentation says.
         pub unsafe extern "win64" fn $name($($arg: $ty),*) -> $ret {
             $crate::sim::contain(move || {
-                let $ibal = $crate::ibal::verbs::enter(stringify!($name), $max);
+                static VERB: $crate::hca::log::Verb = $crate::hca::log::Verb::new(stringify!($name));
+                let $ibal = $crate::ibal::verbs::enter(&VERB, $max);
                 $body
             })
         }
@@ -48,14 +50,14 @@ pub(crate) const PASSIVE: KIRQL = irql::PASSIVE_LEVEL;
 pub(crate) const DISPATCH: KIRQL = irql::DISPATCH_LEVEL;
 
 /// The first lines of every verb.
-pub(crate) fn enter(verb: &'static str, max: KIRQL) -> Arc<Ibal> {
+pub(crate) fn enter(verb: &'static Verb, max: KIRQL) -> Arc<Ibal> {
     let machine = Machine::current();
     let level = sim::level();
     if level > max {
         let (now, max) = (verifier::irql_name(level), verifier::irql_name(max));
-        verifier::violation(VERB_IRQL, verb, format!("called at {now}, allowed is {max} or below"));
+        verifier::violation(VERB_IRQL, verb.name, format!("called at {now}, allowed is {max} or below"));
     }
-    preempt(verb);
+    preempt(verb.name);
     let ibal = Ibal::of(&machine).expect("a driver got an interface, so its machine has an access layer");
     ibal.hca().log().verb(verb, level);
     ibal

@@ -28,6 +28,8 @@ use windows_kernel_sys as sys;
 
 /// How long flushed completions may take to come. The HCA needs microseconds; what is not back by then never comes.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long to wait before looking at the queues oneself.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// Between two attempts to join the broadcast group, while there are retries left and after.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
@@ -270,7 +272,7 @@ impl Adapter {
         {
             self.log.line(Level::Error, format_args!("ipoib: QP not to ERROR: {error}"));
         }
-        let drained = machinery.sender.wait_drained(at, DRAIN) && machinery.receiver.wait_drained(at, DRAIN);
+        let drained = self.drain(machinery, at);
         if qp.state() != QpState::Reset
             && let Err(error) = qp.to_reset(at)
         {
@@ -281,6 +283,22 @@ impl Adapter {
         if !drained || lost != 0 {
             self.log.line(Level::Error, format_args!("ipoib: {lost} requests never completed"));
             self.ndis.log_event(EventCode::RequestsLost, [lost as u32, 0]);
+        }
+    }
+
+    /// Waits until nothing is posted. Looks at the queues itself, too: this may be the worker, to which a busy queue
+    /// is left, or a queue may have lost its event.
+    fn drain(&self, machinery: &Machinery, at: &mut Passive<'_>) -> bool {
+        let end = time::now().saturating_add(DRAIN);
+        loop {
+            let sends = machinery.sender.wait_drained(at, DRAIN_STEP);
+            if sends && machinery.receiver.wait_drained(at, DRAIN_STEP) {
+                return true;
+            }
+            if time::now() >= end {
+                return false;
+            }
+            at.raised(|at| machinery.serve_queues(self, at));
         }
     }
 

@@ -19,7 +19,7 @@ bitflags! {
         const GROUPS = 1 << 4;
         /// A second has passed.
         const TICK = 1 << 5;
-        /// A receive poll used up its budget.
+        /// A poll of a completion queue used up its budget.
         const POLL = 1 << 6;
         /// IBAL reported an asynchronous error of the QP.
         const QP_ERROR = 1 << 7;

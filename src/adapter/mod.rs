@@ -105,6 +105,14 @@ pub struct Machinery {
     pnp: SetOnce<Pnp<Adapter>>,
 }
 
+impl Machinery {
+    /// Looks at both completion queues, whether or not they said anything.
+    pub(crate) fn serve_queues(&self, adapter: &Adapter, at: Dispatch<'_>) {
+        self.receiver.serve(adapter, self, at);
+        self.sender.serve(adapter, self, at);
+    }
+}
+
 /// The adapter's Ethernet addresses: fixed from MiniportInitializeEx to MiniportHaltEx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {

@@ -32,9 +32,10 @@ pub(super) fn work(adapter: &Adapter, at: &mut Passive<'_>) {
     let Some(machinery) = adapter.machinery() else { return };
     if jobs.contains(Jobs::TICK) {
         adapter.handle_retry(at);
+        at.raised(|at| machinery.receiver.refill(machinery, at));
     }
     if jobs.contains(Jobs::POLL) {
-        at.raised(|at| machinery.receiver.serve(adapter, machinery, at));
+        at.raised(|at| machinery.serve_queues(adapter, at));
     }
     if jobs.contains(Jobs::GROUPS) {
         machinery.resolver.set_listened(adapter, at);

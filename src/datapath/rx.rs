@@ -128,6 +128,11 @@ impl Receiver {
         self.ring.reclaim(at)
     }
 
+    /// As [`RxRing::refill`].
+    pub fn refill(&self, machinery: &Machinery, at: Dispatch<'_>) {
+        self.ring.refill(&machinery.resources.qp, at);
+    }
+
     /// MiniportReturnNetBufferLists.
     pub fn take_back(&self, machinery: &Machinery, chain: ReturnedChain, at: Dispatch<'_>) {
         let count = chain.len() as usize;

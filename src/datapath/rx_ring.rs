@@ -155,6 +155,11 @@ impl RxRing {
         self.fill(&mut state, qp);
     }
 
+    /// Posts what could not be posted before.
+    pub fn refill(&self, qp: &Qp, at: Dispatch<'_>) {
+        self.fill(&mut self.state.lock_at(at), qp);
+    }
+
     /// Buffers that are with the HCA or could be: what is left for frames to come.
     pub fn available(&self, at: Dispatch<'_>) -> usize {
         let state = self.state.lock_at(at);
@@ -181,11 +186,11 @@ impl RxRing {
             }
             let Some(list) = requests.get_mut(..count).filter(|list| !list.is_empty()) else { return };
             if let Err(failed) = qp.post_receives(list) {
-                // The QP takes no more, as after an error: the rest stays with us until it is started again.
+                // What is not posted now is tried again with the next buffer that comes back, or the next tick.
                 for request in list.iter().skip(failed.posted).rev() {
                     state.give_back(request.wr_id());
                 }
-                state.posting = false;
+                return;
             }
         }
     }
@@ -200,7 +205,11 @@ impl State {
             Ok(Done::Received(received)) => Arrival { buffer, received: Some(received), flushed: false },
             // A send cannot complete here; its buffer is as good as a failed receive's.
             Ok(Done::Sent) => Arrival { buffer, received: None, flushed: false },
-            Err(error) => Arrival { buffer, received: None, flushed: error.is_flush() },
+            Err(error) => {
+                // The QP is in ERROR: whatever is posted comes straight back, until it is started again.
+                self.posting &= !error.is_flush();
+                Arrival { buffer, received: None, flushed: error.is_flush() }
+            }
         })
     }
 

@@ -72,6 +72,18 @@ impl Network {
         }
     }
 
+    /// As [`Self::ping_all`], whatever becomes of it.
+    pub fn ping_all_unchecked(&self) {
+        let mut pings = Vec::new();
+        for (from, stack) in self.stacks.iter().enumerate() {
+            for to in (0..self.stacks.len()).filter(|&to| to != from) {
+                pings.push(stack.ping(address(to).into(), PingOptions::default()));
+                pings.push(stack.ping(self.stacks[to].link_local().into(), PingOptions::default()));
+            }
+        }
+        self.subnet.wait_for("pings", |_| pings.iter().all(|ping| ping.report().done)).expect("an end");
+    }
+
     /// The last lines that a host's driver printed, for a test that fails.
     pub fn driver_log(&self, host: usize, count: usize) -> String {
         let lines = self.subnet.hosts[host].machine.debug_lines();

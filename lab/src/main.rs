@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::run;
+use commands::{run, tap};
 
 /// Simulated Windows hosts, each with the real IPoIB driver on its own adapter, on a simulated InfiniBand fabric.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Bring up hosts, carry ping and TCP between them, disturb the fabric, halt and unload (the default)
     Run(run::Options),
+    /// Put each host's adapter into a network namespace as a TAP device, for real programs, until interrupted (needs root)
+    Tap(tap::Options),
 }
 
 /// What a command came to.
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         None => run::run(&arguments.run),
         Some(Command::Run(options)) => run::run(&options),
+        Some(Command::Tap(options)) => tap::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

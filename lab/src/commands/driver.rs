@@ -18,7 +18,7 @@ pub(crate) struct DriverOptions {
 impl DriverOptions {
     /// Reads the image, if one is asked for.
     pub(crate) fn source(&self) -> Result<DriverSource, Failure> {
-        let Some(path) = &self.image else { return Ok(DriverSource::Native) };
+        let Some(path) = &self.image else { return Ok(DriverSource::of_environment()) };
         DriverSource::image(path).map_err(|error| Failure::Usage(format!("{} {error}", path.display())))
     }
 }

@@ -5,9 +5,10 @@ mod common;
 
 use common::{Network, address};
 use core::net::{IpAddr, SocketAddr};
+use ipoib_lab::fabric::Fabric;
 use ipoib_lab::fabric::manager::{LidPolicy, Restart};
 use ipoib_lab::fault::{Plan, Sweep};
-use ipoib_lab::scenario::SubnetConfig;
+use ipoib_lab::scenario::{Host, SubnetConfig};
 use ipoib_lab::sim::{Nanos, SECOND};
 use ipoib_lab::stack::{PingOptions, TcpOptions};
 
@@ -37,7 +38,7 @@ fn upset(network: &Network, dice: &mut Dice) {
                 [Restart::Remember, Restart::ForgetGroups, Restart::ForgetAll][dice.roll(3) as usize];
             subnet.net.with(|fabric, now| fabric.restart_manager(now, restart, 500 * MILLISECOND));
         }
-        5 => subnet.net.with(|fabric, now| fabric.request_reregistration(now)),
+        5 => subnet.net.with(Fabric::request_reregistration),
         6 => {
             let lmc = dice.roll(3) as u8;
             subnet.net.with(|fabric, now| fabric.set_lmc(now, lmc));
@@ -116,7 +117,7 @@ fn a_failure_of_any_call_at_run_time_is_survived() {
         subnet.net.with(|fabric, now| fabric.set_link(now, port, false));
         subnet.run_for(SECOND / 4).expect("a run");
         subnet.net.with(|fabric, now| fabric.set_link(now, port, true));
-        subnet.net.with(|fabric, now| fabric.request_reregistration(now));
+        subnet.net.with(Fabric::request_reregistration);
         subnet.run_for(2 * SECOND).expect("a run");
         let site = sweep.failed_site().map(|site| format!("{} from {:?}", site.call, site.stack()));
         machine.faults().set(Plan::Never);
@@ -166,5 +167,5 @@ fn a_surprise_removal_ends_in_a_clean_halt() {
     subnet.on_host(0, "remove", |host| host.adapter().expect("up").surprise_remove()).expect("removed");
     let stack = network.stacks[1].clone();
     subnet.on_host(1, "unbind", move |_| stack.stop()).expect("unbound");
-    subnet.on_host(1, "stop", |host| host.stop()).expect("halted");
+    subnet.on_host(1, "stop", Host::stop).expect("halted");
 }

@@ -353,12 +353,11 @@ impl Resolver {
     fn grow(&self, adapter: &Adapter, at: &mut Passive<'_>) {
         let wanted = self.peers.lock(at).directory.wants_room();
         if let Some(wanted) = wanted {
-            match Growth::prepare(&Pool, wanted) {
-                Ok(growth) => self.peers.lock(at).directory.install(growth),
-                Err(_) => {
-                    self.peers.lock(at).directory.cannot_grow();
-                    adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"));
-                }
+            if let Ok(growth) = Growth::prepare(&Pool, wanted) {
+                self.peers.lock(at).directory.install(growth);
+            } else {
+                self.peers.lock(at).directory.cannot_grow();
+                adapter.log.limited(Level::Warning, format_args!("ipoib: no memory for more peers"));
             }
         }
     }

@@ -88,7 +88,9 @@ impl Network {
     pub fn driver_log(&self, host: usize, count: usize) -> String {
         let lines = self.subnet.hosts[host].machine.debug_lines();
         let from = lines.len().saturating_sub(count);
-        lines[from..].iter().map(|line| format!("{:>14} {}\n", line.at, line.text)).collect()
+        let text: Vec<_> =
+            lines[from..].iter().map(|line| format!("{:>14} {}", line.at, line.text)).collect();
+        text.join("\n")
     }
 
     /// Waits until every host's link is up; panics with what the drivers printed if one does not come up.

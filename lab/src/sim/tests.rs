@@ -344,3 +344,16 @@ fn threaded_mode_finds_a_deadlock() {
     sim.spawn(&cpus, "waiter", || park("a word", false));
     assert!(matches!(sim.run_to_idle(20 * SECOND), Outcome::Deadlock(_)));
 }
+
+#[test]
+fn threaded_mode_is_not_idle_while_an_event_takes_its_time() {
+    let sim = Sim::owned(SimConfig::threaded(1));
+    let ended = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&ended);
+    sim.after(MICROSECOND, "slow", move |_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        counted.store(1, Ordering::Release);
+    });
+    assert_eq!(sim.run_to_idle(20 * SECOND), Outcome::Idle);
+    assert_eq!(ended.load(Ordering::Acquire), 1);
+}

@@ -84,8 +84,11 @@ fn run_events(sim: &Sim) {
         let now = sim.now();
         let mut events = world.events.lock();
         if let Some(event) = events.pop_due(now) {
+            // Under the lock: an event that is neither queued nor busy would look like quiet.
+            world.busy.fetch_add(1, Ordering::AcqRel);
             drop(events);
             sim.fire(event);
+            world.busy.fetch_sub(1, Ordering::AcqRel);
             continue;
         }
         let wait = events.next_time().map_or(POLL * 50, |when| Duration::from_nanos(when - now));

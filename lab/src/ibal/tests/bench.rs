@@ -66,8 +66,9 @@ impl Bench {
         bench
     }
 
+    /// Whether every HCA has seen its port become active; in threaded mode it sees that after the fabric knows it.
     pub fn all_active(&self) -> bool {
-        self.hosts.iter().all(|host| self.net.port(host.port).state == PortState::Active)
+        self.hosts.iter().all(|host| host.ibal.hca().ports()[0].view().state == PortState::Active)
     }
 
     /// Runs until `done`, at most for `time`.

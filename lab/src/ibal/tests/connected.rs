@@ -62,7 +62,8 @@ impl Connected {
             sq_psn: ib_net32_t::new(0xff_fffe),
             retry_cnt: retries,
             rnr_retry_cnt: retries,
-            local_ack_timeout: 8,
+            // 67 ms: on real threads a shorter one measures how busy the machine is.
+            local_ack_timeout: 14,
             ..Default::default()
         }));
     }

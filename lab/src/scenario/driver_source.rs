@@ -19,6 +19,9 @@ pub enum DriverSource {
     Image(ImageFile),
 }
 
+/// The environment variable that names an image for [`DriverSource::of_environment`].
+pub const IMAGE_VARIABLE: &str = "IPOIB_IMAGE";
+
 /// A driver that can be called. Dropping it takes its code away.
 pub struct DriverCode {
     entry: PDRIVER_INITIALIZE,
@@ -31,9 +34,30 @@ impl DriverSource {
     /// # Errors
     /// If it is no such image, or imports what the lab lacks: then with all of that by name.
     pub fn image(path: &Path) -> Result<Self, ImageError> {
-        let file = ImageFile::open(path)?;
+        Self::of_file(ImageFile::open(path)?)
+    }
+
+    /// An image that has been read.
+    ///
+    /// # Errors
+    /// If it imports what the lab lacks.
+    pub fn of_file(file: ImageFile) -> Result<Self, ImageError> {
         file.check_imports(resolve)?;
         Ok(Self::Image(file))
+    }
+
+    /// The image that the environment variable `IPOIB_IMAGE` names, the linked driver if it is not set: so that one
+    /// suite of tests serves both.
+    ///
+    /// # Panics
+    /// If the image cannot be used. Tests that were to run on it must not pass without it.
+    pub fn of_environment() -> Self {
+        static SOURCE: LazyLock<DriverSource> = LazyLock::new(|| {
+            let Some(path) = std::env::var_os(IMAGE_VARIABLE) else { return DriverSource::Native };
+            let path = Path::new(&path);
+            DriverSource::image(path).unwrap_or_else(|error| panic!("{} {error}", path.display()))
+        });
+        SOURCE.clone()
     }
 
     /// Makes the driver callable, with variables of its own if it is an image.

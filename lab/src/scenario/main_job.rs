@@ -77,9 +77,9 @@ const MANAGER_DOWNTIME: Nanos = 60 * MILLISECOND;
 const TCP_PORT: u16 = 5001;
 
 impl MainJob {
-    /// `hosts` hosts, deterministic, with the driver linked in.
+    /// `hosts` hosts, deterministic, with the driver of the environment ([`DriverSource::of_environment`]).
     pub fn new(hosts: usize, seed: u64) -> Self {
-        Self { hosts, seed, bytes: None, mode: Mode::Deterministic, source: DriverSource::Native }
+        Self { hosts, seed, bytes: None, mode: Mode::Deterministic, source: DriverSource::of_environment() }
     }
 
     /// Bytes of each transfer: 8 MiB, less when there are many pairs, never less than 16 KiB.

@@ -7,7 +7,7 @@ pub mod render;
 pub mod report;
 pub mod subnet;
 
-pub use driver_source::{DriverCode, DriverSource};
+pub use driver_source::{DriverCode, DriverSource, IMAGE_VARIABLE};
 pub use host::Host;
 pub use main_job::{MainJob, Observer, Part};
 pub use subnet::{Subnet, SubnetConfig, Unfinished};

@@ -33,7 +33,8 @@ pub struct SubnetConfig {
 }
 
 impl SubnetConfig {
-    /// `hosts` hosts on the default fabric, deterministic.
+    /// `hosts` hosts on the default fabric, deterministic, with the driver of the environment
+    /// ([`DriverSource::of_environment`]).
     pub fn new(hosts: usize, seed: u64) -> Self {
         Self {
             hosts,
@@ -43,7 +44,7 @@ impl SubnetConfig {
             machine: MachineConfig::named("host"),
             adapter: AdapterConfig::named("host"),
             limits: Limits::default(),
-            source: DriverSource::default(),
+            source: DriverSource::of_environment(),
         }
     }
 }

@@ -19,6 +19,7 @@ use windows_kernel_sys::{
 
 use super::binding::BindingCore;
 use super::call::{PASSIVE, UP_TO_DISPATCH, entered};
+use super::direct_oid::DirectRequests;
 use super::dma::DmaTable;
 use super::driver::DriverCore;
 use super::event_log::EventLog;
@@ -133,6 +134,7 @@ pub(super) struct Core {
     pub restarting: Completion<NDIS_STATUS>,
     pub resetting: Completion<(NDIS_STATUS, BOOLEAN)>,
     pub requests: Requests,
+    pub direct: DirectRequests,
     pub sends: Sends,
     pub receives: Receives,
     pub dma: DmaTable,
@@ -441,6 +443,7 @@ impl Adapter {
             restarting: Completion::default(),
             resetting: Completion::default(),
             requests: Requests::default(),
+            direct: DirectRequests::default(),
             sends: Sends::default(),
             receives: Receives::default(),
             dma: DmaTable::default(),
@@ -498,6 +501,8 @@ impl Adapter {
             let _turn = self.0.transition.take("adapter transition");
             self.0.pause(NDIS_PAUSE_MINIPORT_DEVICE_REMOVE);
         }
+        // So does a reset that somebody else began.
+        let _reset = self.0.watchdog.reset_turn();
         // Requests in progress end before halt (ndis/nc-ndis-miniport_halt, remarks): with the turn of the OIDs taken
         // nobody has one, and nobody gets one through after the phase has changed.
         let _requests = self.0.requests.turn.take("OID requests to end");

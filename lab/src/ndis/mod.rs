@@ -12,6 +12,7 @@ mod attributes;
 mod binding;
 mod call;
 mod configuration;
+mod direct_oid;
 mod dma;
 mod driver;
 mod event_log;
@@ -33,6 +34,7 @@ mod send;
 mod signal;
 mod state;
 mod status;
+mod sync;
 mod timer;
 mod watchdog;
 mod work_item;
@@ -64,6 +66,7 @@ pub fn exports() -> impl Iterator<Item = &'static Export> {
         adapter::EXPORTS,
         attributes::EXPORTS,
         configuration::EXPORTS,
+        direct_oid::EXPORTS,
         dma::EXPORTS,
         driver::EXPORTS,
         misc::EXPORTS,
@@ -73,6 +76,7 @@ pub fn exports() -> impl Iterator<Item = &'static Export> {
         receive::EXPORTS,
         send::EXPORTS,
         status::EXPORTS,
+        sync::EXPORTS,
         timer::EXPORTS,
         watchdog::EXPORTS,
         work_item::EXPORTS,

@@ -27,7 +27,7 @@ use crate::sim::{Lock, Nanos, SECOND};
 use crate::verifier::call_driver;
 
 /// devtest/ndis-ndistimedoidcomplete.
-const TIME_LIMIT: Nanos = 12 * SECOND;
+pub(super) const TIME_LIMIT: Nanos = 12 * SECOND;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,11 @@ impl Requests {
         self.current.lock().is_some()
     }
 
+    /// A `RequestId` that no other request of the adapter has.
+    pub fn new_id(&self) -> usize {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Notes which request is with the miniport as a reset begins.
     pub fn mark_reset(&self) {
         let id = self.pending().map(|(id, ..)| id);
@@ -122,7 +127,7 @@ impl Requests {
 }
 
 /// A request in memory, as the miniport sees it: the buffer is a block of its own, so that a byte too many is found.
-struct InMemory {
+pub(super) struct InMemory {
     request: Box<NDIS_OID_REQUEST>,
     buffer: Option<Block>,
     kind: OidKind,
@@ -131,7 +136,7 @@ struct InMemory {
 }
 
 impl InMemory {
-    fn new(asked: &OidRequest, id: usize) -> Self {
+    pub fn new(asked: &OidRequest, id: usize) -> Self {
         let length = asked.input.len().max(asked.room);
         let buffer = (length > 0).then(|| Block::new(length));
         let pointer = buffer.as_ref().map_or(ptr::null_mut(), Block::pointer);
@@ -188,6 +193,11 @@ impl InMemory {
         Self { request, buffer, kind: asked.kind, input: asked.input.len(), room: asked.room }
     }
 
+    /// As the miniport gets it.
+    pub fn pointer(&mut self) -> *mut NDIS_OID_REQUEST {
+        &raw mut *self.request
+    }
+
     /// `BytesWritten`, `BytesRead`, `BytesNeeded`.
     fn lengths(&self) -> (u32, u32, u32) {
         match self.kind {
@@ -209,7 +219,7 @@ impl InMemory {
         }
     }
 
-    fn reply(&self, status: NDIS_STATUS, call: &str) -> OidReply {
+    pub fn reply(&self, status: NDIS_STATUS, call: &str) -> OidReply {
         let (written, read, needed) = self.lengths();
         let wrong = if written as usize > self.room {
             Some(format!("BytesWritten {written} exceeds the buffer of {}", self.room))
@@ -243,7 +253,7 @@ impl InMemory {
 }
 
 /// Statuses with which an OID request may end are errors, or these.
-fn is_final(status: NDIS_STATUS) -> bool {
+pub(super) fn is_final(status: NDIS_STATUS) -> bool {
     status < 0
         || matches!(
             status,
@@ -267,9 +277,9 @@ impl Core {
         let Some(handler) = self.driver.handlers().OidRequestHandler.filter(|_| may) else {
             return OidReply { status: refusal(removed), output: Vec::new(), needed: 0 };
         };
-        let id = self.requests.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.requests.new_id();
         let mut memory = InMemory::new(asked, id);
-        let pointer: *mut NDIS_OID_REQUEST = &raw mut *memory.request;
+        let pointer = memory.pointer();
         let since = self.machine.sim().now();
         *self.requests.current.lock() =
             Some(Current { request: pointer as usize, id, oid: asked.oid, since });

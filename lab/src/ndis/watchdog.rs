@@ -14,7 +14,7 @@ use super::call::{UP_TO_DISPATCH, entered};
 use super::handle;
 use super::rules::{self, broken};
 use super::send;
-use super::signal::{Signal, Turn};
+use super::signal::{Signal, Turn, TurnGuard};
 use crate::export;
 use crate::kernel::irql::{DISPATCH_LEVEL, PASSIVE_LEVEL};
 use crate::sim::{Lock, Nanos, SECOND};
@@ -23,6 +23,9 @@ use crate::verifier::call_driver;
 #[derive(Default)]
 struct State {
     running: bool,
+    stopping: bool,
+    /// NdisMResetMiniport was called.
+    reset_wanted: bool,
     /// Handlers of the data path that are under way.
     calls: usize,
 }
@@ -31,7 +34,8 @@ struct State {
 #[derive(Default)]
 pub(super) struct Watchdog {
     state: Lock<State>,
-    stop: Signal,
+    /// Something changed that the watchdog acts on before its next check.
+    wake: Signal,
     stopped: Signal,
     quiet: Signal,
     /// Resets happen one at a time.
@@ -51,18 +55,10 @@ const COMPLETES_BEFORE_RESET: (u8, u8) = (6, 30);
 impl Watchdog {
     /// Starts watching an adapter that was initialised.
     pub fn start(core: &Arc<Core>) {
-        core.watchdog.state.lock().running = true;
+        *core.watchdog.state.lock() = State { running: true, ..State::default() };
         let core = Arc::clone(core);
         core.machine.clone().spawn_thread(format!("NDIS watchdog of {}", core.name), move || {
-            let interval = core.hang_interval();
-            let mut seen = Seen::default();
-            loop {
-                let next = core.machine.sim().now() + interval;
-                if core.watchdog.stop.wait_until("the next hang check", next) {
-                    break;
-                }
-                core.tick(&mut seen);
-            }
+            core.watch();
             core.watchdog.state.lock().running = false;
             core.watchdog.stopped.set();
         });
@@ -70,12 +66,28 @@ impl Watchdog {
 
     /// Stops watching and waits until a check, or the reset it led to, has ended.
     pub fn stop(&self) {
-        if self.state.lock().running {
-            self.stop.set();
+        let running = {
+            let mut state = self.state.lock();
+            state.stopping = true;
+            state.running
+        };
+        if running {
+            self.wake.set();
             while self.state.lock().running {
                 self.stopped.wait("the NDIS watchdog to end", false);
             }
         }
+    }
+
+    /// Waits until no reset is in progress, and keeps others from beginning.
+    pub fn reset_turn(&self) -> TurnGuard<'_> {
+        self.reset.take("a reset to end")
+    }
+
+    /// A reset is wanted, as soon as the watchdog gets to it.
+    fn want_reset(&self) {
+        self.state.lock().reset_wanted = true;
+        self.wake.set();
     }
 
     /// A handler of the data path is called.
@@ -110,6 +122,31 @@ impl Core {
         let seconds =
             self.life.lock().registration.map_or(0, |registration| registration.check_for_hang_seconds);
         Nanos::from(seconds / 2 * 2).max(2) * SECOND
+    }
+
+    /// The watchdog's life: a check at each interval, and what is asked of it in between.
+    fn watch(self: &Arc<Self>) {
+        let interval = self.hang_interval();
+        let mut seen = Seen::default();
+        let mut next = self.machine.sim().now() + interval;
+        loop {
+            let woken = self.watchdog.wake.wait_until("the next hang check", next);
+            let (stopping, reset) = {
+                let mut state = self.watchdog.state.lock();
+                (state.stopping, std::mem::take(&mut state.reset_wanted))
+            };
+            if stopping {
+                return;
+            }
+            if reset {
+                // A driver that asks for a reset it cannot make is told by the event log at most.
+                let _ = self.reset();
+            }
+            if !woken {
+                self.tick(&mut seen);
+                next = self.machine.sim().now() + interval;
+            }
+        }
     }
 
     fn tick(self: &Arc<Self>, seen: &mut Seen) {
@@ -153,7 +190,7 @@ impl Core {
         let Some(handler) = self.driver.handlers().ResetHandlerEx else {
             return Err(NDIS_STATUS_NOT_RESETTABLE);
         };
-        let _turn = self.watchdog.reset.take("a reset to end");
+        let _turn = self.watchdog.reset_turn();
         if !self.phase().is_initialized() {
             return Err(NDIS_STATUS_NOT_RESETTABLE);
         }
@@ -240,5 +277,13 @@ export! { "ndis.sys";
         }
         core.check_reset(CALL);
         core.resetting.give((Status, AddressingReset));
+    }
+
+    /// IRQL <= DISPATCH_LEVEL (ndis/nf-ndis-ndismresetminiport): NDIS resets the adapter from another context.
+    pub unsafe fn NdisMResetMiniport(MiniportAdapterHandle: NDIS_HANDLE) {
+        const CALL: &str = "NdisMResetMiniport";
+        entered(CALL, UP_TO_DISPATCH);
+        let core: Arc<Core> = handle::get(MiniportAdapterHandle, CALL);
+        core.watchdog.want_reset();
     }
 }

@@ -126,6 +126,8 @@ pub(super) unsafe extern "win64" fn entry(object: *mut DRIVER_OBJECT, path: *mut
     table.DevicePnPEventNotifyHandler = Some(pnp_event);
     table.ShutdownHandlerEx = Some(shutdown);
     table.CancelOidRequestHandler = Some(cancel_oid);
+    table.DirectOidRequestHandler = Some(oid_request);
+    table.CancelDirectOidRequestHandler = Some(cancel_oid);
     // SAFETY: the arguments of DriverEntry; the structures live for the call, the context until unload.
     unsafe {
         // Before registration there is no handle to read the registry with: the context tells through the service's name.
@@ -854,6 +856,11 @@ unsafe extern "win64" fn oid_request(context: NDIS_HANDLE, request: *mut NDIS_OI
             let data = &mut (*request).DATA.SET_INFORMATION;
             data.BytesRead = data.InformationBufferLength;
             return match data.Oid {
+                // The way this one is asked to ask for a reset.
+                OID_GEN_RESET_COUNTS => {
+                    crate::ndis::watchdog::NdisMResetMiniport(device.handle);
+                    NDIS_STATUS_SUCCESS
+                }
                 OID_GEN_CURRENT_PACKET_FILTER | OID_802_3_MULTICAST_LIST | OID_GEN_CURRENT_LOOKAHEAD => {
                     if device.misdeed == Misdeed::AttributesLate {
                         register(device.handle, ptr::from_ref(device).cast_mut());

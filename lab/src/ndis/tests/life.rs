@@ -1,8 +1,9 @@
 //! What a miniport that keeps the rules sees of NDIS.
 
 use windows_kernel_sys::{
-    NDIS_STATUS_NOT_SUPPORTED, NDIS_STATUS_PAUSED, NDIS_STATUS_RESET_IN_PROGRESS, NDIS_STATUS_SEND_ABORTED,
-    NDIS_STATUS_SUCCESS, OID_GEN_STATISTICS, OID_GEN_VENDOR_DESCRIPTION, OID_GEN_VENDOR_ID,
+    NDIS_STATUS_NOT_SUPPORTED, NDIS_STATUS_PAUSED, NDIS_STATUS_RESET_END, NDIS_STATUS_RESET_IN_PROGRESS,
+    NDIS_STATUS_RESET_START, NDIS_STATUS_SEND_ABORTED, NDIS_STATUS_SUCCESS, OID_GEN_RESET_COUNTS,
+    OID_GEN_STATISTICS, OID_GEN_VENDOR_DESCRIPTION, OID_GEN_VENDOR_ID,
 };
 
 use super::fake::{DESCRIPTION, MAC, MTU, Misdeed, VENDOR};
@@ -242,6 +243,62 @@ fn a_cancelled_send_comes_back_as_aborted() {
         assert_eq!(aborted, [(1, NDIS_STATUS_SEND_ABORTED), (3, NDIS_STATUS_SEND_ABORTED)]);
         adapter.pause();
         adapter.halt();
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+#[test]
+fn a_direct_request_does_not_wait_for_its_turn() {
+    let outcome = run(1, |machine| {
+        let (_driver, adapter) = load(machine, Misdeed::OidNever, Returns::AtOnce);
+        adapter.initialize().unwrap();
+        let stuck =
+            OidRequest { oid: OID_GEN_VENDOR_DESCRIPTION, kind: OidKind::Query, input: vec![], room: 64 };
+        adapter.request_async(stuck, |_| {});
+        wait(MILLISECOND, || adapter.state().oid_pending);
+        let direct = OidRequest { oid: OID_GEN_VENDOR_ID, kind: OidKind::Query, input: vec![], room: 4 };
+        let reply = adapter.direct_request(&direct);
+        assert_eq!((reply.status, reply.output), (NDIS_STATUS_SUCCESS, VENDOR.to_ne_bytes().to_vec()));
+        assert!(adapter.state().oid_pending);
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+#[test]
+fn a_miniport_that_asks_for_a_reset_gets_one() {
+    let outcome = run(1, |machine| {
+        let (_driver, adapter) = load(machine, Misdeed::None, Returns::AtOnce);
+        adapter.initialize().unwrap();
+        adapter.restart().unwrap();
+        let stack = RawStack::bind(&adapter).unwrap();
+        adapter.set(OID_GEN_RESET_COUNTS, &[]).unwrap();
+        wait(SECOND, || adapter.counters().resets == 1 && !adapter.state().resetting);
+        assert_eq!(adapter.counters().resets, 1);
+        wait(SECOND, || stack.seen().statuses.len() == 2);
+        let told: Vec<_> = stack.seen().statuses.iter().map(|(status, _)| *status).collect();
+        assert_eq!(told, [NDIS_STATUS_RESET_START, NDIS_STATUS_RESET_END]);
+        adapter.halt();
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+#[test]
+fn no_handler_is_called_after_shutdown() {
+    let outcome = run(1, |machine| {
+        let (_driver, adapter) = load(machine, Misdeed::None, Returns::AtOnce);
+        adapter.initialize().unwrap();
+        adapter.restart().unwrap();
+        let stack = RawStack::bind(&adapter).unwrap();
+        adapter.shutdown();
+        assert_eq!(adapter.state().phase, Phase::Shutdown);
+        stack.send(frame(MAC, 60), 1);
+        assert_eq!(stack.take_completions()[0].status, NDIS_STATUS_PAUSED);
+        assert_eq!(adapter.query_u32(OID_GEN_VENDOR_ID), Err(NDIS_STATUS_PAUSED));
+        let calls = machine.driver_calls();
+        adapter.pause();
+        adapter.halt();
+        sim::sleep(10 * SECOND);
+        assert_eq!(machine.driver_calls(), calls);
     });
     assert_eq!(outcome, Ok(()));
 }

@@ -18,6 +18,7 @@ use super::protocol::Frame;
 use super::rules::{self, broken};
 use crate::export;
 use crate::kernel::irql::DISPATCH_LEVEL;
+use crate::sim::border::{self, Side};
 use crate::sim::{Lock, Nanos};
 use crate::verifier::call_driver;
 
@@ -198,10 +199,12 @@ impl Core {
         self.watchdog.call_began();
         call_driver(call, level, || {
             // From here on they are the miniport's; nothing yields in between.
-            for address in lists {
-                self.receives.0.lock().remove(address);
-                nbl::set_held(&self.machine, *address, false);
-            }
+            border::on(Side::Lab, || {
+                for address in lists {
+                    self.receives.0.lock().remove(address);
+                    nbl::set_held(&self.machine, *address, false);
+                }
+            });
             // SAFETY: the handler of the initialised miniport, with its own context and lists it indicated.
             unsafe { handler(context, lists[0] as *mut NET_BUFFER_LIST, flags.bits()) };
         });

@@ -19,6 +19,7 @@ use super::rules::{self, broken};
 use super::state::Phase;
 use crate::export;
 use crate::kernel::irql::DISPATCH_LEVEL;
+use crate::sim::border::{self, Side};
 use crate::sim::{Lock, Nanos, SECOND};
 use crate::verifier::call_driver;
 
@@ -111,7 +112,7 @@ impl Core {
         let mut undelivered = Some(chain);
         call_driver("MiniportSendNetBufferLists", level, || {
             // The adapter may have begun to pause since: looked at again with nothing in between that could yield.
-            let Some(context) = self.deliver(&mut undelivered) else { return };
+            let Some(context) = border::on(Side::Lab, || self.deliver(&mut undelivered)) else { return };
             // SAFETY: the handler of the initialised miniport, with its own context and a chain that lives until it
             // is completed.
             unsafe { handler(context as NDIS_HANDLE, first, NDIS_DEFAULT_PORT_NUMBER, flags.bits()) };

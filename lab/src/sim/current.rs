@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use super::border::{self, Side};
 use super::cpu::{CpuHandle, LEVEL_MASKED, ThreadHandle};
 use super::fiber::{FiberYielder, Suspend};
 use super::{Mode, Nanos, Outcome, Sim, sync};
@@ -308,13 +309,13 @@ struct Halt;
 /// Runs lab code under a driver's frame: a panic in it must not unwind into the driver, so it ends the run as
 /// [`Outcome::Panic`] and suspends the context instead.
 pub fn contain<R>(f: impl FnOnce() -> R) -> R {
-    match catch_unwind(AssertUnwindSafe(f)) {
+    border::on(Side::Lab, || match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => result,
         Err(payload) => {
             record_panic(&*payload);
             suspend_for_ever()
         }
-    }
+    })
 }
 
 /// Makes a caught panic the outcome of the run.

@@ -12,6 +12,7 @@
 //! Model code runs in one of three contexts: a thread, a DPC, or *hardware* (the closure of an event, which
 //! never calls a driver). The free functions of this module act on the context that calls them.
 
+pub mod border;
 mod config;
 mod cpu;
 mod current;

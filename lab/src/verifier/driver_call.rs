@@ -5,7 +5,8 @@ use windows_kernel_sys::KIRQL;
 use super::rules;
 use super::{cause, irql_name, violation};
 use crate::kernel::{Machine, irql};
-use crate::sim;
+use crate::sim::border::Side;
+use crate::sim::{self, border};
 
 /// A call into the driver that runs now, for the checks at its end.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ pub fn call_driver<R>(callback: &'static str, at: KIRQL, f: impl FnOnce() -> R) 
     let _scope = cause::enter(callback);
     let outer = machine.enter_driver(DriverCall { callback, irql: at });
     crate::kernel::preempt(callback);
-    let (result, depth) = sim::measure_stack(f);
+    let (result, depth) = sim::measure_stack(|| border::on(Side::Driver, f));
     machine.note_driver_stack(depth);
     let now = sim::level();
     if now != at {

@@ -19,6 +19,7 @@ mod event_log;
 mod filter;
 mod fragments;
 mod handle;
+mod life;
 mod link;
 mod memory;
 mod misc;
@@ -69,6 +70,7 @@ pub fn exports() -> impl Iterator<Item = &'static Export> {
         direct_oid::EXPORTS,
         dma::EXPORTS,
         driver::EXPORTS,
+        life::EXPORTS,
         misc::EXPORTS,
         nbl::EXPORTS,
         net_buffer::EXPORTS,

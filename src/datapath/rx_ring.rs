@@ -20,8 +20,8 @@ use crate::kernel::status::{Error, Result};
 use core::time::Duration;
 
 const TAG: Tag = Tag::new(*b"IbRr");
-/// Completions of one poll, and requests of one post: what fits well on a kernel stack.
-pub const BATCH: usize = 16;
+/// Completions of one poll, and requests of one post: as many as a frame of less than 2 KiB holds.
+pub const BATCH: usize = 12;
 /// A buffer that holds an IB MTU of 4,096 and a GRH crosses at most two page boundaries.
 const SEGMENTS: usize = 3;
 

@@ -32,8 +32,8 @@ use crate::peers::AvRef;
 use core::time::Duration;
 
 const TAG: Tag = Tag::new(*b"IbTr");
-/// Completions of one poll.
-pub const BATCH: usize = 16;
+/// Completions of one poll: as many as a frame of less than 2 KiB holds.
+pub const BATCH: usize = 12;
 /// Segments of a send: the header and the pieces of the payload.
 pub const SEGMENTS: usize = 18;
 /// The header that IPoIB puts before a payload, at the start of a slot's memory.

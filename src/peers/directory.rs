@@ -205,11 +205,29 @@ impl<A, J, M: Memory> Growth<A, J, M> {
 
 impl<A, J, P, M: Memory> Directory<A, J, P, M> {
     /// An empty directory, with memory for a first segment of peers, groups and address handles.
-    // A frame of its own: a kernel stack is small, and this is not.
+    // A frame of its own, and one for what it calls: a kernel stack is small, and this is not.
     #[inline(never)]
     pub fn new(memory: &M, config: Config) -> Result<Self, OutOfMemory> {
+        // The result is filled where the caller wants it, rather than moved there.
+        let mut directory = Self::without_memory(memory, config);
+        if let Ok(directory) = &mut directory {
+            directory.first_segments(memory)?;
+        }
+        directory
+    }
+
+    #[inline(never)]
+    fn first_segments(&mut self, memory: &M) -> Result<(), OutOfMemory> {
+        let all = Wanted { peers: true, groups: true, avs: true };
+        self.install(Growth::prepare(memory, all)?);
+        Ok(())
+    }
+
+    /// Its parts put together.
+    #[inline(never)]
+    fn without_memory(memory: &M, config: Config) -> Result<Self, OutOfMemory> {
         let hash = HashKey::new(config.hash_seed);
-        let mut directory = Self {
+        Ok(Self {
             config,
             local: None,
             counter: LaaCounter::new(),
@@ -228,10 +246,7 @@ impl<A, J, P, M: Memory> Directory<A, J, P, M> {
             // As many again as destinations: a handle that was replaced lives until its sends are complete.
             avs: AvPool::new(memory, config.peers.saturating_add(config.groups).saturating_mul(2))?,
             pending: Pending::new(memory, config.pending, config.pending_each)?,
-        };
-        let all = Wanted { peers: true, groups: true, avs: true };
-        directory.install(Growth::prepare(memory, all)?);
-        Ok(directory)
+        })
     }
 
     /// Which tables are nearly full and may grow; `None` if none is.

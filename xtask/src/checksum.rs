@@ -19,6 +19,20 @@ pub(crate) fn set(image: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
+/// What is wrong with the checksum that an image has.
+pub(crate) fn check(image: &[u8]) -> Result<Vec<String>> {
+    let mut right = image.to_vec();
+    set(&mut right)?;
+    let stored = |image: &[u8]| -> Result<u32> {
+        let header =
+            u32::from_le_bytes(image.get(E_LFANEW..E_LFANEW + 4).context("no PE header")?.try_into()?);
+        let at = header as usize + CHECKSUM;
+        Ok(u32::from_le_bytes(image.get(at..at + 4).context("no optional header")?.try_into()?))
+    };
+    let (found, wanted) = (stored(image)?, stored(&right)?);
+    Ok(if found == wanted { vec![] } else { vec![format!("it is {found:#x}, and should be {wanted:#x}")] })
+}
+
 /// `CheckSumMappedFile` (imagehlp.h): the 16-bit words are added with the carry fed back, then the length is added.
 /// The field itself counts as zero.
 fn checksum(image: &[u8]) -> u32 {

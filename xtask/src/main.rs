@@ -3,6 +3,7 @@
 mod check;
 mod checksum;
 mod image;
+mod test_image;
 mod toolchain;
 
 use std::path::PathBuf;
@@ -24,13 +25,22 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Check a driver image: headers, sections, imports, stack frames, panics on the data path
+    /// Check a driver image: headers, sections, imports, stack frames, registers, panics on the data path
     CheckImage {
         /// The .sys to look at
         image: PathBuf,
         /// Its symbols [default: the image's name with .pdb]
         #[arg(long, value_name = "FILE")]
         pdb: Option<PathBuf>,
+    },
+    /// Run every integration test on the image instead of the driver linked into the lab
+    TestImage {
+        /// An image that is there already [default: builds one]
+        #[arg(long, value_name = "FILE")]
+        image: Option<PathBuf>,
+        /// For `cargo test`
+        #[arg(last = true)]
+        arguments: Vec<String>,
     },
 }
 
@@ -41,6 +51,7 @@ fn main() -> anyhow::Result<()> {
             println!("{}", image.display());
         }
         Command::CheckImage { image, pdb } => check::check(&image, pdb.as_deref())?,
+        Command::TestImage { image, arguments } => test_image::run(image.as_deref(), &arguments)?,
     }
     Ok(())
 }

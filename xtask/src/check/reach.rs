@@ -4,18 +4,13 @@
 //! function loads (so a callback counts as called by whoever passes it on). Calls through pointers into the
 //! kernel leave the image.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fs::File,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use object::{LittleEndian as LE, pe, read::pe::PeFile64};
-use pdb2::FallibleIterator;
 
-use super::{Findings, headers::bytes_at};
+use super::{Findings, headers::bytes_at, symbols::Symbols};
 
 /// Entry points of sends, receives and completions; each must be in the image. Those of `ib` and `kernel` are generic
 /// over what is called back, so these are the beginnings of names.
@@ -36,9 +31,13 @@ const FORBIDDEN: [&str; 4] = [
 ];
 
 /// How many functions the data path reaches, and each forbidden one with the way there.
-pub(super) fn check(image: &PeFile64<'_>, pdb: &Path) -> Result<(usize, Findings)> {
-    let names = function_names(pdb)?;
-    let graph = call_graph(image, &names)?;
+pub(super) fn check(image: &PeFile64<'_>, symbols: &Symbols) -> Result<(usize, Findings)> {
+    Ok(search(&symbols.0, &call_graph(image, &symbols.0)?))
+}
+
+type Names = BTreeMap<u32, String>;
+
+fn search(names: &Names, graph: &BTreeMap<u32, BTreeSet<u32>>) -> (usize, Findings) {
     let mut findings = Findings::new();
     if names.values().any(|name| name == "alloc::alloc::handle_alloc_error") {
         findings.push("handle_alloc_error is in the image".to_owned());
@@ -66,10 +65,10 @@ pub(super) fn check(image: &PeFile64<'_>, pdb: &Path) -> Result<(usize, Findings
     }
     for address in &reached {
         if FORBIDDEN.iter().any(|forbidden| names[address].starts_with(forbidden)) {
-            findings.push(path_to(*address, &came_from, &names));
+            findings.push(path_to(*address, &came_from, names));
         }
     }
-    Ok((reached.len(), findings))
+    (reached.len(), findings)
 }
 
 /// Whether a function is `entry`, or an instance of it.
@@ -77,7 +76,7 @@ fn is_called(name: &str, entry: &str) -> bool {
     name.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with(['<', ':']))
 }
 
-fn path_to(target: u32, came_from: &HashMap<u32, u32>, names: &BTreeMap<u32, String>) -> String {
+fn path_to(target: u32, came_from: &HashMap<u32, u32>, names: &Names) -> String {
     let mut path = vec![names[&target].as_str()];
     let mut at = target;
     while let Some(&caller) = came_from.get(&at) {
@@ -88,45 +87,8 @@ fn path_to(target: u32, came_from: &HashMap<u32, u32>, names: &BTreeMap<u32, Str
     path.join(" -> ")
 }
 
-/// Address (relative to the image) and demangled name without its hash.
-fn function_names(pdb: &Path) -> Result<BTreeMap<u32, String>> {
-    let file = File::open(pdb).with_context(|| format!("cannot read {}", pdb.display()))?;
-    let mut pdb = pdb2::PDB::open(file)?;
-    let addresses = pdb.address_map()?;
-    let mut names = BTreeMap::new();
-    let globals = pdb.global_symbols()?;
-    let mut add = |symbol: pdb2::Symbol<'_>| {
-        let (offset, name) = match symbol.parse() {
-            Ok(pdb2::SymbolData::Public(public)) if public.function => (public.offset, public.name),
-            Ok(pdb2::SymbolData::Procedure(procedure)) => (procedure.offset, procedure.name),
-            _ => return,
-        };
-        if let Some(address) = offset.to_rva(&addresses) {
-            names.entry(address.0).or_insert_with(|| demangled(&name.to_string()));
-        }
-    };
-    let mut symbols = globals.iter();
-    while let Some(symbol) = symbols.next()? {
-        add(symbol);
-    }
-    let debug = pdb.debug_information()?;
-    let mut modules = debug.modules()?;
-    while let Some(module) = modules.next()? {
-        let Some(info) = pdb.module_info(&module)? else { continue };
-        let mut symbols = info.symbols()?;
-        while let Some(symbol) = symbols.next()? {
-            add(symbol);
-        }
-    }
-    Ok(names)
-}
-
-fn demangled(name: &str) -> String {
-    format!("{:#}", rustc_demangle::demangle(name))
-}
-
 /// For each function the functions it calls, jumps to, or whose address it takes.
-fn call_graph(image: &PeFile64<'_>, names: &BTreeMap<u32, String>) -> Result<BTreeMap<u32, BTreeSet<u32>>> {
+fn call_graph(image: &PeFile64<'_>, names: &Names) -> Result<BTreeMap<u32, BTreeSet<u32>>> {
     let mut graph = BTreeMap::new();
     for section in image.section_table().iter() {
         if section.characteristics.get(LE).0 & pe::IMAGE_SCN_MEM_EXECUTE.0 == 0 {
@@ -145,7 +107,7 @@ fn call_graph(image: &PeFile64<'_>, names: &BTreeMap<u32, String>) -> Result<BTr
     Ok(graph)
 }
 
-fn targets(code: &[u8], function: u32, names: &BTreeMap<u32, String>) -> BTreeSet<u32> {
+fn targets(code: &[u8], function: u32, names: &Names) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut decoder = Decoder::with_ip(64, code, u64::from(function), DecoderOptions::NONE);
     let mut instruction = Instruction::default();
@@ -170,4 +132,50 @@ fn targets(code: &[u8], function: u32, names: &BTreeMap<u32, String>) -> BTreeSe
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(extra: &[&str]) -> Names {
+        let all = DATA_PATH.iter().chain(extra).map(|name| (*name).to_owned());
+        (0..).zip(all).collect()
+    }
+
+    #[test]
+    fn a_panic_is_found_through_what_is_called_on_the_way() {
+        let names = names(&["ipoib::datapath::step", "core::panicking::panic", "ipoib::adapter::elsewhere"]);
+        let graph = BTreeMap::from([(0, [5].into()), (5, [6].into()), (7, [6].into())]);
+        let (reached, findings) = search(&names, &graph);
+        assert_eq!(reached, DATA_PATH.len() + 2);
+        assert_eq!(
+            findings,
+            [format!("{} -> ipoib::datapath::step -> core::panicking::panic", DATA_PATH[0])]
+        );
+    }
+
+    #[test]
+    fn a_failed_allocation_may_not_even_be_in_the_image() {
+        let (_, findings) = search(&names(&["alloc::alloc::handle_alloc_error"]), &BTreeMap::new());
+        assert_eq!(findings, ["handle_alloc_error is in the image"]);
+    }
+
+    #[test]
+    fn an_entry_point_that_is_gone_is_a_finding() {
+        let mut names = names(&[]);
+        names.remove(&2);
+        let (_, findings) = search(&names, &BTreeMap::new());
+        assert_eq!(findings, [format!("{} is not in the image", DATA_PATH[2])]);
+    }
+
+    #[test]
+    fn instances_of_an_entry_point_count_and_longer_names_do_not() {
+        assert!(
+            is_called("a::b", "a::b")
+                && is_called("a::b<u8>", "a::b")
+                && is_called("a::b::{{closure}}", "a::b")
+        );
+        assert!(!is_called("a::bc", "a::b"));
+    }
 }

@@ -1,116 +1,28 @@
-//! The largest stack frame, out of the unwind tables (Microsoft x64 exception handling, UNWIND_INFO).
+//! The largest stack frame.
 
-use anyhow::Result;
-use object::{LittleEndian as LE, pe, read::pe::PeFile64};
-
-use super::{Findings, headers::bytes_at};
+use super::{Findings, symbols::Symbols, unwind::Function};
 
 /// A kernel stack is 24 KiB and shared with everyone below (Windows driver docs, "Using the kernel stack").
-/// A tenth of it holds a batch of completions with what is known of each.
-pub(super) const LIMIT: u32 = 2456;
-
-const UWOP_PUSH_NONVOL: u8 = 0;
-const UWOP_ALLOC_LARGE: u8 = 1;
-const UWOP_ALLOC_SMALL: u8 = 2;
-const UWOP_SAVE_NONVOL: u8 = 4;
-const UWOP_SAVE_NONVOL_FAR: u8 = 5;
-const UWOP_EPILOG: u8 = 6;
-const UWOP_SPARE: u8 = 7;
-const UWOP_SAVE_XMM128: u8 = 8;
-const UWOP_SAVE_XMM128_FAR: u8 = 9;
-
-/// A function: its first byte and its frame in bytes.
-struct Function {
-    begin: u32,
-    frame: u32,
-}
-
-/// Every function that the exception directory lists: all but leaves, which have no frame.
-fn functions(image: &PeFile64<'_>) -> Result<Vec<Function>> {
-    let Some(directory) = image.data_directory(pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION) else {
-        return Ok(Vec::new());
-    };
-    let table = bytes_at(image, directory.virtual_address.get(LE))?;
-    let table = table.get(..directory.size.get(LE) as usize).unwrap_or(table);
-    table
-        .chunks_exact(12)
-        .map(|entry| {
-            let word =
-                |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
-            Ok(Function { begin: word(0), frame: frame(bytes_at(image, word(8))?) })
-        })
-        .collect()
-}
+pub(super) const LIMIT: u32 = 2048;
 
 /// The largest frame, and each function above [`LIMIT`].
-pub(super) fn check(image: &PeFile64<'_>) -> Result<(u32, Findings)> {
-    let functions = functions(image)?;
+pub(super) fn check(functions: &[Function], symbols: &Symbols) -> (u32, Findings) {
     let findings = functions
         .iter()
         .filter(|function| function.frame > LIMIT)
-        .map(|function| {
-            format!("the function at {:#x} uses {} bytes of stack", function.begin, function.frame)
-        })
+        .map(|function| format!("{} uses {} bytes of stack", symbols.name(function.begin), function.frame))
         .collect();
-    Ok((functions.iter().map(|function| function.frame).max().unwrap_or(0), findings))
-}
-
-/// Bytes that the prologue takes from the stack, with the return address.
-fn frame(info: &[u8]) -> u32 {
-    let codes = usize::from(info.get(2).copied().unwrap_or(0));
-    let slot = |index: usize| {
-        let at = 4 + 2 * index;
-        u32::from(u16::from_le_bytes([
-            info.get(at).copied().unwrap_or(0),
-            info.get(at + 1).copied().unwrap_or(0),
-        ]))
-    };
-    let mut size = 8;
-    let mut index = 0;
-    while index < codes {
-        let (operation, operand) = ((slot(index) >> 8) as u8 & 0xf, slot(index) >> 12);
-        index += match operation {
-            UWOP_PUSH_NONVOL => {
-                size += 8;
-                1
-            }
-            UWOP_ALLOC_SMALL => {
-                size += operand * 8 + 8;
-                1
-            }
-            UWOP_ALLOC_LARGE if operand == 0 => {
-                size += slot(index + 1) * 8;
-                2
-            }
-            UWOP_ALLOC_LARGE => {
-                size += slot(index + 1) | slot(index + 2) << 16;
-                3
-            }
-            UWOP_SAVE_NONVOL | UWOP_SAVE_XMM128 | UWOP_EPILOG => 2,
-            UWOP_SAVE_NONVOL_FAR | UWOP_SAVE_XMM128_FAR | UWOP_SPARE => 3,
-            // UWOP_SET_FPREG, UWOP_PUSH_MACHFRAME and what is to come.
-            _ => 1,
-        };
-    }
-    size
+    (functions.iter().map(|function| function.frame).max().unwrap_or(0), findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::frame;
+    use super::*;
 
     #[test]
-    fn a_frame_is_its_pushes_and_its_allocations() {
-        // push rbx; push rsi; sub rsp, 28h: UWOP_ALLOC_SMALL (28h / 8 - 1 = 4), two UWOP_PUSH_NONVOL.
-        let info = [0x01, 0x06, 0x03, 0x00, 0x06, 0x42, 0x02, 0x60, 0x01, 0x30];
-        assert_eq!(frame(&info), 8 + 2 * 8 + 0x28);
-    }
-
-    #[test]
-    fn a_large_frame_is_read_in_both_encodings() {
-        let scaled = [0x01, 0x07, 0x02, 0x00, 0x07, 0x01, 0x00, 0x02];
-        assert_eq!(frame(&scaled), 8 + 0x200 * 8);
-        let unscaled = [0x01, 0x07, 0x03, 0x00, 0x07, 0x11, 0x34, 0x12, 0x01, 0x00];
-        assert_eq!(frame(&unscaled), 8 + 0x1_1234);
+    fn only_frames_above_the_limit_are_findings() {
+        let function = |frame| Function { begin: frame, end: frame + 1, frame, saved_xmm: 0 };
+        let (largest, findings) = check(&[LIMIT - 8, LIMIT, LIMIT + 8].map(function), &Symbols::default());
+        assert_eq!((largest, findings), (LIMIT + 8, vec!["0x808 uses 2056 bytes of stack".to_owned()]));
     }
 }

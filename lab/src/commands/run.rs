@@ -68,7 +68,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     watcher.clear();
     let seconds = started.elapsed().as_secs_f64();
     let packets = watcher.packets.load(Ordering::Relaxed);
-    report.wall = Wall { seconds, packets_per_second: packets as f64 / seconds };
+    #[allow(clippy::cast_precision_loss, reason = "a rate for people to read")]
+    let packets_per_second = packets as f64 / seconds;
+    report.wall = Wall { seconds, packets_per_second };
 
     if let Some(capture) = capture {
         capture.finish()?;

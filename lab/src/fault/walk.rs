@@ -57,7 +57,7 @@ extern "C" fn step(context: *mut c_void, argument: *mut c_void) -> i32 {
         // SAFETY: the context of this callback; the unwinder knows these registers in every frame.
         registers.general[code] = Some(unsafe { _Unwind_GetGR(context, dwarf) });
     }
-    for ip in image::callers(registers, &(sp..walk.border)) {
+    for ip in image::callers(&registers, &(sp..walk.border)) {
         if !(walk.frame)(ip) {
             break;
         }

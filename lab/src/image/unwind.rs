@@ -82,9 +82,9 @@ impl Registers {
 
 /// The return addresses on the stack from `frame` outward, its own included, as long as they lie in loaded images.
 /// Nothing outside `stack` is read.
-pub(crate) fn callers(frame: Registers, stack: &Range<usize>) -> impl Iterator<Item = usize> {
+pub(crate) fn callers(frame: &Registers, stack: &Range<usize>) -> impl Iterator<Item = usize> {
     let stack = stack.clone();
-    let mut next = Some(frame);
+    let mut next = Some(*frame);
     std::iter::from_fn(move || {
         let frame = next.take()?;
         let here = place(frame.ip).filter(|here| here.loaded)?;

@@ -10,7 +10,7 @@ use super::{DriverSource, Host};
 use crate::fabric::manager::Restart;
 use crate::hca::log::Event;
 use crate::sim::{MILLISECOND, Mode, Nanos, SimConfig};
-use crate::stack::ip::{HostStack, PingOptions, StackConfig, TcpOptions, Transfer};
+use crate::stack::ip::{HostStack, Ping, PingOptions, StackConfig, TcpOptions, Transfer};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ impl Run<'_> {
 
     fn start_stacks(&self) -> Result<(), Unfinished> {
         self.subnet.on_every_host("bind", |host| {
-            let number = u16::from(host.hca.number) + 1;
+            let number = host.hca.number + 1;
             let [high, low] = number.to_be_bytes();
             let config = StackConfig { ipv4: Some((Ipv4Addr::new(10, 0, high, low), 16)), ipv6: Vec::new() };
             host.start_stack(&config).expect("an adapter that runs can be bound to");
@@ -209,7 +209,7 @@ impl Run<'_> {
                 })
                 .collect();
             self.subnet.wait_for("pings", |_| pings.iter().all(|ping| ping.report().done))?;
-            for report in pings.iter().map(|ping| ping.report()) {
+            for report in pings.iter().map(Ping::report) {
                 echo.sent += u64::from(report.sent);
                 echo.received += u64::from(report.received);
                 total += report.total;
@@ -239,7 +239,7 @@ impl Run<'_> {
                 [(from, to, _)] => format!("host{} -> host{}", from + 1, to + 1),
                 round => format!("{} transfers at once", round.len()),
             };
-            let watched = self.watch(&title, round.iter().map(|(.., transfer)| transfer));
+            let watched = self.watch(&title, &round.iter().map(|(.., transfer)| transfer));
             if watched.is_err() {
                 let stuck = round.iter().filter(|(.., transfer)| !transfer.is_done());
                 self.report.failures.extend(stuck.map(|(from, to, transfer)| {
@@ -283,7 +283,7 @@ impl Run<'_> {
     fn watch<'t>(
         &mut self,
         title: &str,
-        transfers: impl Iterator<Item = &'t Transfer> + Clone,
+        transfers: &(impl Iterator<Item = &'t Transfer> + Clone),
     ) -> Result<(), Unfinished> {
         let total: u64 = transfers.clone().map(|transfer| transfer.size).sum();
         let arrived = || transfers.clone().map(|transfer| transfer.receiver.report().bytes).sum::<u64>();

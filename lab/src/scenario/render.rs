@@ -1,5 +1,8 @@
 //! The report as a person reads it.
 
+// Figures are rounded for reading anyway.
+#![allow(clippy::cast_precision_loss)]
+
 use std::fmt::{self, Display, Write};
 
 use super::report::{Disturbance, Echo, Host, Report, Transfer};

@@ -48,7 +48,7 @@ impl Neighbours {
                     self.insert(owner, address);
                 }
             }
-            _ => {}
+            EthernetProtocol::Unknown(_) => {}
         }
     }
 

@@ -261,7 +261,7 @@ fn equip_with(
     let timer = Timer::try_new(adapter.ndis, adapter.clone(), worker::tick)?;
     let receiver =
         Receiver::try_new(adapter, size.receive_depth, qpn, addresses.current, resources.mr.lkey(), at)?;
-    let dma = SgDma::register(adapter.ndis, tx::max_bytes(config), adapter.clone(), tx::mapped, at);
+    let dma = SgDma::register(adapter.ndis, tx::MAX_BYTES, adapter.clone(), tx::mapped, at);
     let made = dma.and_then(|dma| match Sender::try_new(config, &dma, &size, resources) {
         Ok(sender) => Ok((dma, sender)),
         Err(error) => {

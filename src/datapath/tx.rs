@@ -14,7 +14,6 @@ use crate::adapter::stats::Drop;
 use crate::adapter::{Adapter, Machinery};
 use crate::ib::qp::QpConfig;
 use crate::ib::resources::Resources;
-use crate::ipoib::ethernet;
 use crate::kernel::event::{Event, Kind};
 use crate::kernel::gate::Gate;
 use crate::kernel::irql::{Dispatch, Passive};
@@ -30,10 +29,11 @@ use windows_kernel_sys as sys;
 /// Segments of a send.
 pub const SEGMENTS: u32 = RING_SEGMENTS as u32;
 
-/// The largest frame that is mapped at once.
-pub fn max_bytes(config: &Config) -> u32 {
-    config.payload_mtu + ethernet::Header::LEN as u32
-}
+/// Bytes that are mapped at once. More than a frame has: what is mapped begins with the first byte of the frame's
+/// first MDL and ends with the last of its last, and how much room a protocol left there is its own affair. A frame
+/// that cannot be mapped is copied, so this is not to be stingy with; nor is it a cost, with 64-bit addresses. With it,
+/// a slot has room for the list of a frame in as many pieces as a send can have ([`SEGMENTS`]).
+pub const MAX_BYTES: u32 = 1 << 16;
 
 /// The send side of an adapter.
 pub struct Sender {

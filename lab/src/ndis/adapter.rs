@@ -4,8 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use windows_kernel_sys::{
-    BOOLEAN, DEVICE_OBJECT, NDIS_HANDLE, NDIS_STATUS, NDIS_STATUS_NOT_ACCEPTED, NDIS_STATUS_PAUSED,
-    PVOID,
+    BOOLEAN, DEVICE_OBJECT, NDIS_HANDLE, NDIS_STATUS, NDIS_STATUS_NOT_ACCEPTED, NDIS_STATUS_PAUSED, PVOID,
 };
 
 use super::binding::BindingCore;

@@ -21,6 +21,7 @@ mod fragments;
 mod handle;
 mod life;
 mod link;
+mod mandatory;
 mod memory;
 mod misc;
 mod nbl;
@@ -52,6 +53,7 @@ pub use filter::{
 };
 pub use fragments::{Fragmentation, Plan};
 pub use link::{LinkState, MediaConnect};
+pub use mandatory::{MANDATORY_QUERIES, MANDATORY_SETS};
 pub use misc::NDIS_VERSION;
 pub use oid::{OidKind, OidReply, OidRequest};
 pub use protocol::{Frame, Protocol, SendCompletion, SendList, SendRequest, Status};

@@ -185,7 +185,12 @@ impl Receiver {
             let accepted = match received {
                 Some(received) => self.accept(adapter, machinery, &mut buffer, &received, at),
                 None if flushed => Err(None),
-                None => Err(Some(Drop::ReceiveFailed)),
+                None => {
+                    // A receive that fails takes the QP to ERROR: a datagram longer than the buffer, for one (IBTA
+                    // volume 1, 10.10.3.1, local length error). No asynchronous event tells of it.
+                    adapter.ask(Jobs::QP_ERROR);
+                    Err(Some(Drop::ReceiveFailed))
+                }
             };
             match accepted {
                 Ok((cast, length)) if self.gate.enter() => {

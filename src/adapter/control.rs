@@ -327,7 +327,6 @@ impl Adapter {
         control: &mut Control,
         at: &mut Passive<'_>,
     ) -> Option<Event> {
-        let link = IpoibLink::new(PKey::new(self.pkey));
         let mtu = Mtu::carrying(self.config.payload_mtu as usize).unwrap_or(Mtu::B2048);
         let create = control.create.then_some(GroupParameters {
             qkey: self.config.qkey,
@@ -340,7 +339,7 @@ impl Adapter {
             traffic_class: 0,
         });
         let request = JoinRequest {
-            mgid: Mgid::broadcast(link).gid().to_bytes(),
+            mgid: self.broadcast_group().gid().to_bytes(),
             port_guid: self.identity.port_guid,
             pkey: control.port.pkey,
             pkey_index: control.port.pkey_index.unwrap_or(0),
@@ -359,6 +358,11 @@ impl Adapter {
                 Some(Event::JoinRefused)
             }
         }
+    }
+
+    /// The broadcast group of the adapter's link.
+    fn broadcast_group(&self) -> Mgid {
+        Mgid::broadcast(IpoibLink::new(PKey::new(self.pkey)))
     }
 
     /// How long to wait for the subnet administrator.
@@ -410,7 +414,7 @@ impl Adapter {
             self.ndis.log_event(EventCode::GroupMtuTooSmall, [mtu as u32, self.config.payload_mtu]);
         }
         machinery.sender.set_mtu(mtu);
-        if !machinery.resolver.set_broadcast(member, at) {
+        if !machinery.resolver.set_broadcast(self.broadcast_group(), member, at) {
             // A record that no administrator should give: not the group that was asked for, or reserved codes.
             self.log.line(Level::Error, format_args!("ipoib: broadcast group: {member:?}"));
             return Some(Event::QpFailed);

@@ -251,10 +251,10 @@ impl Resolver {
     }
 
     /// The broadcast group is joined: the other groups can be, too.
-    pub(super) fn set_broadcast(&self, member: &Member, at: &mut Passive<'_>) -> bool {
-        let (Some(mgid), Some(record)) = (Mgid::parse(Gid::new(member.mgid)), record(member)) else {
-            return false;
-        };
+    pub(super) fn set_broadcast(&self, mgid: Mgid, member: &Member, at: &mut Passive<'_>) -> bool {
+        // The group that was asked for, and joined in earnest: an access layer attaches the QP to no other.
+        let asked = |record: &Record| record.path.destination == mgid.gid() && member.is_full();
+        let Some(record) = record(member).filter(asked) else { return false };
         self.peers.lock(at).directory.set_broadcast(mgid, record, now()).is_ok()
     }
 
@@ -579,12 +579,16 @@ fn path(record: &PathRecord) -> Option<Path> {
     })
 }
 
-/// The record of a group that was joined; `None` if it has a code that is reserved.
+/// The record of a group that was joined; `None` if it has a code that is reserved, or a LID that is no group's.
 fn record(member: &Member) -> Option<Record> {
+    let lid = Lid::new(member.mlid);
+    if !lid.is_multicast() {
+        return None;
+    }
     Some(Record {
         path: Path {
             destination: Gid::new(member.mgid),
-            lid: Lid::new(member.mlid),
+            lid,
             sl: member.sl,
             rate: Rate::from_code(member.rate_code)?,
             mtu: Mtu::from_code(member.mtu_code)?,

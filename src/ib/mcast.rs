@@ -91,6 +91,8 @@ pub struct Member {
     pub traffic_class: u8,
     /// Scope of the group.
     pub scope: u8,
+    /// How the port is in the group: a set of `IB_JOIN_STATE_*`.
+    pub join_state: u8,
 }
 
 impl Member {
@@ -108,7 +110,13 @@ impl Member {
             hop_limit: raw.hop_limit(),
             traffic_class: raw.tclass,
             scope: raw.scope(),
+            join_state: raw.join_state(),
         }
+    }
+
+    /// Whether packets of the group reach the port, and its own keep the group alive.
+    pub const fn is_full(&self) -> bool {
+        self.join_state & IB_JOIN_STATE_FULL != 0
     }
 }
 

@@ -30,7 +30,12 @@ impl Network {
     pub fn with(config: &SubnetConfig) -> Self {
         let subnet = Subnet::new(config).expect("a topology");
         subnet.bring_up().expect("links up");
-        let stacks = (0..config.hosts)
+        Self::above(subnet)
+    }
+
+    /// Binds an IP stack to each host of a subnet that is up.
+    pub fn above(subnet: Subnet) -> Self {
+        let stacks = (0..subnet.hosts.len())
             .map(|index| {
                 let config = StackConfig { ipv4: Some((address(index), 16)), ..StackConfig::default() };
                 subnet

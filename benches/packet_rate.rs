@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use ipoib_benches::rig::ipv4;
 use ipoib_lab::fabric::wire::{Bth, Deth, Lrh, OpCode};
 use ipoib_lab::fabric::{Headers, PKey, Packet, PortEvent, PortId, QKey, Qpn};
 use ipoib_lab::hca::net::PortOwner;
@@ -85,7 +86,7 @@ fn through_driver(size: usize) -> (f64, u64) {
     frame[..6].copy_from_slice(&[2, a, b, c, lid[0], lid[1]]);
     frame[6..12].copy_from_slice(&subnet.hosts[0].adapter().expect("up").attributes().current_address);
     frame[12..14].copy_from_slice(&[8, 0]);
-    frame[14] = 0x45;
+    ipv4(&mut frame[HEADERS.0..]);
     let sent = Arc::clone(&tallies[0]);
     let binding = bindings[0].clone();
     let send = move |frames: u64| {

@@ -181,8 +181,8 @@ impl Rig {
     }
 }
 
-/// A UDP packet that fills the space, to a port that the driver does not look at.
-fn ipv4(space: &mut [u8]) {
+/// Makes a UDP packet that fills the space, to a port that the driver does not look at.
+pub fn ipv4(space: &mut [u8]) {
     let length = (space.len() as u16).to_be_bytes();
     space[..4].copy_from_slice(&[0x45, 0, length[0], length[1]]);
     space[8..10].copy_from_slice(&[64, 17]);

@@ -168,7 +168,7 @@ impl RxRing {
 
     /// Posts spare buffers to vacant slots.
     fn fill(&self, state: &mut State, qp: &Qp) {
-        while state.posting {
+        while state.posting && !state.spare.is_empty() && !state.vacant.is_empty() {
             let mut requests = [const { RecvRequest::<SEGMENTS>::new(0) }; BATCH];
             let mut count = 0;
             for request in &mut requests {

@@ -94,16 +94,17 @@ mod tests {
     #[test]
     fn two_folders_give_the_same_bytes() {
         let scratch = target_dir().expect("a workspace").join("reproducible");
-        let build = |folder: &str| {
-            let root = scratch.join(folder);
-            let _ = fs::remove_dir_all(&root);
-            checkout(&root);
+        let folders = ["a", "another/with a longer name"].map(|folder| scratch.join(folder));
+        let _ = fs::remove_dir_all(&scratch);
+        for folder in &folders {
+            checkout(folder);
+        }
+        let [first, second] = folders.map(|root| {
             let image = build_in(&root, &root.join("target"), &root.join("out")).expect("an image");
             fs::read(image).expect("the image")
-        };
-        let (first, second) = (build("a"), build("another/with a longer name"));
-        let _ = fs::remove_dir_all(&scratch);
+        });
         let differing = first.iter().zip(&second).position(|(a, b)| a != b);
-        assert!(first == second, "the images differ from byte {differing:x?} on");
+        assert!(first == second, "the images in {} differ from byte {differing:x?} on", scratch.display());
+        let _ = fs::remove_dir_all(&scratch);
     }
 }

@@ -71,15 +71,12 @@ fn run(bytes: &[u8], pdb: &Path) -> Result<Vec<Report>> {
     report("stack", &format!("largest frame {largest} bytes, at most {} allowed", stack::LIMIT), findings);
     let (count, findings) = registers::check(&pe, &functions, names)?;
     report("registers", &format!("no x87, MMX or AVX, saved XMM kept ({count} functions)"), findings);
-    match &symbols {
-        Some(symbols) => {
-            let (reached, findings) = reach::check(&pe, symbols)?;
-            report("panics", &format!("none reachable from the data path ({reached} functions)"), findings);
-        }
-        None => {
-            let findings = vec![format!("no symbols: {} is not there", pdb.display())];
-            report("panics", "none reachable from the data path", findings);
-        }
+    if let Some(symbols) = &symbols {
+        let (reached, findings) = reach::check(&pe, symbols)?;
+        report("panics", &format!("none reachable from the data path ({reached} functions)"), findings);
+    } else {
+        let findings = vec![format!("no symbols: {} is not there", pdb.display())];
+        report("panics", "none reachable from the data path", findings);
     }
     Ok(reports)
 }

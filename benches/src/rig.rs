@@ -153,7 +153,7 @@ impl Rig {
             // InfiniBand, IPv4, reply (RFC 4391, section 9.2).
             &[0, 32, 8, 0, 20, 4, 0, 2][..],
             &address(FIRST_QPN + peer as u32, self.peer_gid),
-            &[10 | a, a, b, c],
+            &[0x0a | a, a, b, c],
             &address(self.qpn, self.gid),
             &[10, 255, 255, 1],
         ]

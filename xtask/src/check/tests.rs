@@ -60,7 +60,7 @@ fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
 
 #[test]
 fn the_built_image_passes() {
-    assert_eq!(findings(|_| ()), [String::new(); 0]);
+    assert!(findings(|_| ()).is_empty());
 }
 
 #[test]

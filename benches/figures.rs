@@ -1,6 +1,8 @@
 //! Reads what the benchmark `driver` measured, prints it as the table of docs/performance.md, and checks that it is
 //! what the design asks for: no copy of the payload, and a cost that does not depend on how many peers are known.
 
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the names are callgrind's own")]
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -1,6 +1,8 @@
 //! Packet rate of the threaded lab, against the same hosts, fabric and frames with the driver, and what it calls,
 //! replaced by a plain copy. Prints both and their ratio; judges nothing, since wall-clock time is the machine's.
 
+#![allow(clippy::cast_precision_loss, reason = "rates for people to read")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

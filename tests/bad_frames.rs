@@ -87,7 +87,7 @@ impl Fixture {
         Headers { grh: Some(grh), ..self.headers }
     }
 
-    fn from_qp(&self, qpn: u32) -> Headers {
+    fn headers_of(&self, qpn: u32) -> Headers {
         let deth = self.headers.deth.map(|deth| Deth { src_qp: Qpn::new(qpn), ..deth });
         Headers { deth, ..self.headers }
     }
@@ -108,7 +108,7 @@ impl Fixture {
     }
 
     /// A source link-layer address option (RFC 4391, section 9.3).
-    fn option(&self, qpn: u32, gid: Gid) -> Vec<u8> {
+    fn option(qpn: u32, gid: Gid) -> Vec<u8> {
         [&[1, 3, 0, 0][..], &qpn.to_be_bytes(), &gid.0].concat()
     }
 
@@ -199,16 +199,16 @@ fn neighbor_discovery_that_is_malformed_or_contradicts_its_source_is_counted_as_
     let fixture = Fixture::new(3);
     let (own, other) = (fixture.gids[SENDER], fixture.gids[0]);
     let qpn = fixture.source_qp();
-    assert_eq!(fixture.inject(&fixture.headers, &solicitation(&fixture.option(qpn, own))), []);
+    assert_eq!(fixture.inject(&fixture.headers, &solicitation(&Fixture::option(qpn, own))), []);
     let cases = [
         ("an option of length 0", solicitation(&[1, 0, 0, 0, 0, 0, 0, 0]), Drop::ReceiveNd),
         ("an option beyond the message", solicitation(&[1, 9, 0, 0, 0, 0, 0, 0]), Drop::ReceiveNd),
         ("half an option", solicitation(&[1]), Drop::ReceiveNd),
         ("Ethernet's option", solicitation(&[1, 1, 2, 0, 0, 0, 0, 1]), Drop::ReceiveNd),
         ("no target", encapsulated(0x86dd, &icmpv6(8, &[135, 0, 0, 0, 0, 0, 0, 0])), Drop::ReceiveNd),
-        ("another QPN", solicitation(&fixture.option(qpn ^ 1, own)), Drop::ReceiveSource),
-        ("another GID", solicitation(&fixture.option(qpn, other)), Drop::ReceiveSource),
-        ("QPN 1", solicitation(&fixture.option(1, own)), Drop::ReceiveSource),
+        ("another QPN", solicitation(&Fixture::option(qpn ^ 1, own)), Drop::ReceiveSource),
+        ("another GID", solicitation(&Fixture::option(qpn, other)), Drop::ReceiveSource),
+        ("QPN 1", solicitation(&Fixture::option(1, own)), Drop::ReceiveSource),
     ];
     for (what, payload, cause) in cases {
         assert_eq!(fixture.inject(&fixture.headers, &payload), [cause], "{what}");
@@ -236,9 +236,9 @@ fn impossible_and_forged_sources_are_counted_as_such() {
     let mut group = fixture.gids[SENDER];
     group.0[0] = 0xff;
     let cases = [
-        ("QP0", fixture.from_qp(0)),
-        ("QP1", fixture.from_qp(1)),
-        ("the multicast QPN", fixture.from_qp(0xff_ffff)),
+        ("QP0", fixture.headers_of(0)),
+        ("QP1", fixture.headers_of(1)),
+        ("the multicast QPN", fixture.headers_of(0xff_ffff)),
         ("no LID", from_lid(0)),
         ("a multicast LID", from_lid(0xc001)),
         ("the permissive LID", from_lid(0xffff)),
@@ -299,7 +299,7 @@ fn a_flood_of_invented_senders_does_not_push_out_real_ones() {
     let payload = encapsulated(0x0800, &ipv4(17, 28, &[0x30, 0x39, 0x30, 0x39, 0, 8, 0, 0]));
     for round in 0..40_u32 {
         for number in 0..100 {
-            let headers = fixture.from_qp(0x1_0000 + round * 100 + number);
+            let headers = fixture.headers_of(0x1_0000 + round * 100 + number);
             let packet = Packet::build(&headers, payload.len(), |space| space.copy_from_slice(&payload));
             let port = fixture.network.subnet.hosts[SENDER].port;
             fixture.network.subnet.net.transmit(port, packet);

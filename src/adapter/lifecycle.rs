@@ -5,7 +5,7 @@
 //! about ordering ("is the link down before the QP leaves RTS?") is answered, and tested, in this file.
 //!
 //! The function works in two halves. An event first changes the *facts* (what NDIS, the port, the power manager
-//! and the subnet administrator said). Then [`settle`] compares what is wanted with what is, and lists the
+//! and the subnet administrator said). Then `settle` compares what is wanted with what is, and lists the
 //! actions that lead from one to the other: first everything that goes down, then everything that comes up.
 //!
 //! At most one operation on the broadcast group is outstanding at any time. A subnet administrator sees the

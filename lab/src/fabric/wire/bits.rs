@@ -1,7 +1,7 @@
 //! Fields at bit offsets, and the macro that turns a table of them into a view and an owned representation.
 //!
 //! IBA lays its headers out as tables of (name, offset in bits, length in bits), bit 0 being the most
-//! significant bit of the first byte. [`wire_format!`] takes such a table as it stands and makes two types of
+//! significant bit of the first byte. `wire_format!` takes such a table as it stands and makes two types of
 //! it, as wire crates do: a *view* that reads and writes fields in place over any buffer, and a
 //! *representation*, a plain struct that can be parsed from a view and emitted into one. Fields that overlap
 //! or leave the buffer do not compile.

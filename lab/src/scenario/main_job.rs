@@ -155,7 +155,6 @@ impl Run<'_> {
         self.observer.begin("transfers");
         self.transfers()?;
         self.observer.finished(Part::Transfers, &self.report);
-        let lost_before = self.lost();
 
         self.observer.begin("disturbances");
         self.disturbances()?;
@@ -165,7 +164,7 @@ impl Run<'_> {
         self.compare_addresses();
         self.observer.finished(Part::Addresses, &self.report);
 
-        self.count_frames(lost_before);
+        self.count_frames();
         self.observer.begin("stop");
         self.subnet.stop()?;
         self.count_leaks();
@@ -239,7 +238,7 @@ impl Run<'_> {
                 [(from, to, _)] => format!("host{} -> host{}", from + 1, to + 1),
                 round => format!("{} transfers at once", round.len()),
             };
-            let watched = self.watch(&title, &round.iter().map(|(.., transfer)| transfer));
+            let watched = self.watch(&title, &round.iter().map(|(.., transfer)| transfer), |_| {});
             if watched.is_err() {
                 let stuck = round.iter().filter(|(.., transfer)| !transfer.is_done());
                 self.report.failures.extend(stuck.map(|(from, to, transfer)| {
@@ -279,11 +278,13 @@ impl Run<'_> {
         }
     }
 
-    /// Runs until all are done, and tells the observer how far they are.
+    /// Runs until all are done, and tells the observer how far they are. `notice` sees how many bytes have arrived, as
+    /// often as the simulation asks whether it is over.
     fn watch<'t>(
         &mut self,
         title: &str,
         transfers: &(impl Iterator<Item = &'t Transfer> + Clone),
+        notice: impl Fn(u64),
     ) -> Result<(), Unfinished> {
         let total: u64 = transfers.clone().map(|transfer| transfer.size).sum();
         let arrived = || transfers.clone().map(|transfer| transfer.receiver.report().bytes).sum::<u64>();
@@ -291,6 +292,7 @@ impl Run<'_> {
         let observer = std::cell::RefCell::new(&mut *self.observer);
         let result = self.subnet.wait_for(title, |_| {
             let done = arrived();
+            notice(done);
             if done - shown.get() > total / 100 {
                 shown.set(done);
                 observer.borrow_mut().progress(title, done, total);
@@ -337,26 +339,18 @@ impl Run<'_> {
         let transfer = transfer(&stack(from), &stack(to), TCP_PORT, size, self.job.seed);
 
         let arrived = || transfer.receiver.report().bytes;
-        let started = self.subnet.wait_for("the middle", |_| arrived() > size * 2 / 5);
-        started?;
+        subnet.wait_for("the middle", |_| arrived() > size * 2 / 5)?;
         let (at, after) = (subnet.sim.now(), arrived());
         act(subnet);
 
         let (last, last_at, stall) = (Cell::new(after), Cell::new(at), Cell::new(0));
-        let shown = Cell::new(0);
-        let observer = std::cell::RefCell::new(&mut *self.observer);
-        subnet.wait_for("the end", |subnet| {
-            let (now, bytes) = (subnet.sim.now(), arrived());
+        self.watch(what, &std::iter::once(&transfer), |bytes| {
             if bytes > last.get() {
+                let now = subnet.sim.now();
                 stall.set(stall.get().max(now - last_at.get()));
                 last.set(bytes);
                 last_at.set(now);
             }
-            if bytes - shown.get() > size / 100 {
-                shown.set(bytes);
-                observer.borrow_mut().progress(what, bytes, size);
-            }
-            transfer.is_done()
         })?;
         // What the disturbance set in motion is over when every link is up again and the groups are joined.
         subnet.wait_for("links", |subnet| subnet.hosts.iter().all(|host| host.link_is_up()))?;
@@ -382,7 +376,8 @@ impl Run<'_> {
         self.subnet.net.with(|fabric, _| fabric.drops().total())
     }
 
-    fn count_frames(&mut self, lost_before_disturbances: u64) {
+    fn count_frames(&mut self) {
+        let all_lost = self.lost();
         let frames = &mut self.report.frames;
         for adapter in self.subnet.hosts.iter().filter_map(|host| host.adapter()) {
             let counters = adapter.counters();
@@ -390,7 +385,7 @@ impl Run<'_> {
             frames.received += counters.receives;
         }
         frames.lost_in_disturbances = self.report.disturbances.iter().map(|event| event.packets_lost).sum();
-        frames.lost = lost_before_disturbances;
+        frames.lost = all_lost - frames.lost_in_disturbances;
         let lost = frames.lost;
         self.check(lost == 0, || format!("{lost} packets lost outside of the disturbances"));
     }

@@ -209,7 +209,7 @@ fn echo(seed: u64, lists: usize) {
         let driver = load(&machine).unwrap();
         let adapter = add(&driver);
         adapter.initialize().unwrap();
-        assert_eq!(echo::ANSWER.load(Ordering::Relaxed), 42);
+        assert_eq!(echo::ANSWER.get(), 42);
         adapter.restart().unwrap();
         let listener = Arc::new(Listener::default());
         let binding = adapter.bind(listener.clone()).unwrap();
@@ -247,11 +247,11 @@ fn echo(seed: u64, lists: usize) {
 
 #[test]
 fn what_is_sent_is_received_whole_and_nothing_is_left_behind() {
-    let before = echo::RUNS.load(Ordering::Relaxed);
+    let before = echo::RUNS.get();
     for seed in 10..30 {
         echo(seed, 10);
     }
-    assert!(echo::RUNS.load(Ordering::Relaxed) > before, "the work item ran");
+    assert!(echo::RUNS.get() > before, "the work item ran");
 }
 
 #[test]
